@@ -1,0 +1,1 @@
+"""cronoq-app: a multi-tenant scheduler and control plane for LLM and agent work."""

@@ -1,0 +1,430 @@
+"""Tables, constraints and indexes; no behaviour.
+
+Hot tables (`task`, `lease`, `attempt`, payload and result) carry plain ids instead of foreign keys: rows they point to
+are never deleted while in use, and a key check per insert would cost as much as the insert. Everything in cold tables
+is a real foreign key. Triggers in the migrations keep `task_delta` exact; see `store/sql/counts.sql`.
+"""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from scheduler.policy.states import TaskState
+from scheduler.policy.types import Outcome, PriorityClass, ResourceKind
+
+
+def _choices(values: type) -> list[tuple[str, str]]:
+    return [(str(v.value), str(v.value)) for v in values]  # type: ignore[attr-defined]  # any Enum class
+
+
+class Tenant(models.Model):
+    """Who work belongs to, and whose fair share and quotas it counts against."""
+
+    slug = models.SlugField(max_length=64, unique=True)
+    name = models.CharField(max_length=200, blank=True)
+    weight = models.FloatField(default=1.0, db_default=1.0)
+    status = models.CharField(max_length=12, default="active", choices=[("active", "active"), ("suspended", "suspended")])
+    time_zone = models.CharField(max_length=64, default="UTC")
+    version = models.BigIntegerField(default=1, db_default=1)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "tenant"
+        constraints = [
+            CheckConstraint(name="tenant_weight_not_negative", condition=Q(weight__gte=0)),
+            CheckConstraint(name="tenant_status_known", condition=Q(status__in=["active", "suspended"])),
+        ]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Pool(models.Model):
+    """A set of slots that run tasks through one executor, with its retry, lease and depth settings."""
+
+    name = models.CharField(max_length=64, unique=True)
+    executor = models.CharField(max_length=16, choices=[(e, e) for e in ("python", "llm", "remote", "http")])
+    config = models.JSONField(default=dict)
+    slots_min = models.PositiveIntegerField(default=1)
+    slots_max = models.PositiveIntegerField(default=10)
+    slots = models.PositiveIntegerField(default=10)
+    max_attempts = models.PositiveSmallIntegerField(default=3)
+    backoff_initial_s = models.FloatField(default=1.0)
+    backoff_multiplier = models.FloatField(default=2.0)
+    backoff_max_s = models.FloatField(default=60.0)
+    lease_ttl_s = models.FloatField(default=30.0)
+    timeout_s = models.FloatField(null=True, blank=True)
+    duration_default_s = models.FloatField(default=1.0)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    paused_by = models.CharField(max_length=200, blank=True)
+    pause_reason = models.CharField(max_length=500, blank=True)
+    version = models.BigIntegerField(default=1, db_default=1)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "pool"
+        permissions = [
+            ("view_console", "May see the operator console"),
+            ("operate_pool", "May pause and resume pools"),
+            ("edit_resource_limit", "May edit the limits of shared resources"),
+        ]
+        constraints = [
+            CheckConstraint(
+                name="pool_slots_in_range", condition=Q(slots_min__lte=F("slots")) & Q(slots__lte=F("slots_max"))
+            ),
+            CheckConstraint(name="pool_attempts_at_least_one", condition=Q(max_attempts__gte=1)),
+            CheckConstraint(name="pool_lease_ttl_at_least_one_s", condition=Q(lease_ttl_s__gte=1)),
+            CheckConstraint(name="pool_backoff_not_negative", condition=Q(backoff_initial_s__gte=0, backoff_max_s__gte=0)),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Resource(models.Model):
+    """A limit that all pools share, as declared. Its state is in `resource_state`, so no use can change the limit."""
+
+    name = models.CharField(max_length=64, unique=True)
+    kind = models.CharField(max_length=16, choices=_choices(ResourceKind))
+    rate = models.FloatField(default=0.0)
+    burst = models.FloatField(default=0.0)
+    permits = models.PositiveIntegerField(default=0)
+    margin = models.FloatField(default=0.02)
+    version = models.BigIntegerField(default=1, db_default=1)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "resource"
+        constraints = [
+            CheckConstraint(name="resource_kind_known", condition=Q(kind__in=[k.value for k in ResourceKind])),
+            CheckConstraint(name="resource_limits_not_negative", condition=Q(rate__gte=0, burst__gte=0, margin__gte=0)),
+            CheckConstraint(name="resource_margin_below_one", condition=Q(margin__lt=1)),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ResourceState(models.Model):
+    """What is left of a token bucket and what throttling taught us. One narrow hot row per resource."""
+
+    resource = models.OneToOneField(Resource, primary_key=True, on_delete=models.CASCADE, related_name="state")
+    level = models.FloatField()
+    level_at = models.DateTimeField(db_default=Now())
+    factor = models.FloatField(default=1.0, db_default=1.0)
+    blocked_until = models.DateTimeField(null=True)
+    taken_total = models.FloatField(default=0.0, db_default=0.0)
+
+    class Meta:
+        db_table = "resource_state"
+
+
+class Demand(models.Model):
+    """A set of named resources (ascending ids) that tasks need together. Never changed, never deleted."""
+
+    resource_ids = ArrayField(models.BigIntegerField(), unique=True)
+
+    class Meta:
+        db_table = "demand"
+
+
+class Task(models.Model):
+    """One narrow row per task: identity, order and state. What it carries is in `task_payload`."""
+
+    id = models.BigAutoField(primary_key=True)
+    tenant_id = models.BigIntegerField()
+    pool_id = models.BigIntegerField()
+    demand_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    state = models.CharField(max_length=13)
+    attempts = models.SmallIntegerField(default=0, db_default=0)
+    max_attempts = models.SmallIntegerField()
+    replays = models.SmallIntegerField(default=0, db_default=0)
+    created_at = models.DateTimeField(db_default=Now())
+    ready_at = models.DateTimeField(null=True)
+    due_at = models.DateTimeField(null=True)
+    latest_start = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    expected_s = models.FloatField()
+    amounts = ArrayField(models.FloatField())
+    kind = models.CharField(max_length=64)
+    key = models.CharField(max_length=200, null=True)  # noqa: DJ001 - NULL means 'no key' in the unique index
+
+    class Meta:
+        db_table = "task"
+        constraints = [
+            CheckConstraint(name="task_state_known", condition=Q(state__in=[s.value for s in TaskState])),
+            CheckConstraint(name="task_priority_known", condition=Q(priority__in=[p.value for p in PriorityClass])),
+            CheckConstraint(name="task_attempts_in_bounds", condition=Q(attempts__lte=F("max_attempts"))),
+            UniqueConstraint(name="task_key_per_tenant", fields=["tenant_id", "key"], condition=Q(key__isnull=False)),
+        ]
+        indexes = [
+            # store/sql/dispatch.sql: ready_lanes, lane_windows
+            Index(
+                name="task_ready_by_lane",
+                fields=["pool_id", "priority", "tenant_id", "demand_id", "ready_at", "id"],
+                condition=Q(state="ready"),
+            ),
+            # store/sql/dispatch.sql: urgent_windows
+            Index(
+                name="task_ready_by_deadline",
+                fields=["pool_id", "priority", "tenant_id", "demand_id", "latest_start", "id"],
+                condition=Q(state="ready", latest_start__isnull=False),
+            ),
+            # store/sql/promote.sql: promote_due
+            Index(name="task_due", fields=["due_at", "id"], condition=Q(state__in=["scheduled", "retrying"])),
+            # store/sql/tasks.sql: list_tasks, newest first within a tenant
+            Index(name="task_by_tenant", fields=["tenant_id", "-id"]),
+            # store/sql/tasks.sql: list_tasks of state:failed,dead_lettered
+            Index(
+                name="task_failed",
+                fields=["-finished_at", "-id"],
+                condition=Q(state__in=["failed", "dead_lettered"]),
+            ),
+        ]
+
+
+class TaskPayload(models.Model):
+    """What a task carries and how it wants to be run. Written once."""
+
+    task_id = models.BigIntegerField(primary_key=True)
+    payload = models.JSONField()
+    fingerprint = models.BinaryField(null=True)
+    deadline_at = models.DateTimeField(null=True)
+    timeout_s = models.FloatField(null=True)
+    retry = models.JSONField(null=True)
+    tags = models.JSONField(null=True)
+
+    class Meta:
+        db_table = "task_payload"
+
+
+class TaskResult(models.Model):
+    """What a succeeded task returned. Written once."""
+
+    task_id = models.BigIntegerField(primary_key=True)
+    result = models.JSONField()
+
+    class Meta:
+        db_table = "task_result"
+
+
+class Lease(models.Model):
+    """What is in flight now. `lease_id` is the fence: a report with an id that is not here changes nothing."""
+
+    lease_id = models.BigAutoField(primary_key=True)
+    task_id = models.BigIntegerField(unique=True)
+    attempt = models.SmallIntegerField()
+    pool_id = models.BigIntegerField()
+    tenant_id = models.BigIntegerField()
+    demand_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    worker_id = models.UUIDField()
+    amounts = ArrayField(models.FloatField())
+    ready_at = models.DateTimeField()
+    started_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    timeout_at = models.DateTimeField(null=True)
+    cancel_requested_at = models.DateTimeField(null=True)
+    picked_up = models.BooleanField(default=False)
+
+    class Meta:
+        db_table = "lease"
+
+
+class Attempt(models.Model):
+    """One row per finished attempt, written when its lease ends; an unfinished attempt is its lease."""
+
+    lease_id = models.BigIntegerField(primary_key=True)
+    task_id = models.BigIntegerField()
+    number = models.SmallIntegerField()
+    pool_id = models.BigIntegerField()
+    tenant_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    worker_id = models.UUIDField()
+    ready_at = models.DateTimeField()
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField()
+    outcome = models.CharField(max_length=10)
+    failure_class = models.CharField(max_length=16, null=True)  # noqa: DJ001 - NULL: it did not fail
+    message = models.CharField(max_length=2000, null=True)  # noqa: DJ001 - NULL: it did not fail
+    retry_after_s = models.FloatField(null=True)
+    usage = models.JSONField(null=True)
+
+    class Meta:
+        db_table = "attempt"
+        constraints = [
+            CheckConstraint(name="attempt_outcome_known", condition=Q(outcome__in=[o.value for o in Outcome])),
+        ]
+        indexes = [
+            # store/sql/tasks.sql: attempts_of_task
+            Index(name="attempt_by_task", fields=["task_id", "lease_id"]),
+            # store/sql/overview.sql: recent_failures
+            Index(
+                name="attempt_failures",
+                fields=["-finished_at", "-lease_id"],
+                condition=Q(outcome__in=["failed", "timed_out", "lost"]),
+            ),
+        ]
+
+
+class TaskCount(models.Model):
+    """How many tasks of a lane are in a state, folded. The truth at any moment is this plus `task_delta`."""
+
+    pool_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    tenant_id = models.BigIntegerField()
+    demand_id = models.BigIntegerField()
+    counter = models.CharField(max_length=13)
+    n = models.BigIntegerField()
+
+    class Meta:
+        db_table = "task_count"
+        constraints = [
+            UniqueConstraint(
+                name="task_count_per_lane_and_counter",
+                fields=["pool_id", "priority", "tenant_id", "demand_id", "counter"],
+            ),
+        ]
+
+
+class TaskDelta(models.Model):
+    """Changes to the counts, one row per statement and lane, appended by the triggers on `task`."""
+
+    pool_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    tenant_id = models.BigIntegerField()
+    demand_id = models.BigIntegerField()
+    counter = models.CharField(max_length=13)
+    n = models.BigIntegerField()
+
+    class Meta:
+        db_table = "task_delta"
+
+
+class FairCounter(models.Model):
+    """A tenant's virtual counter in one class, and when it last started a task."""
+
+    tenant_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    value = models.FloatField()
+    last_start_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "fair_counter"
+        constraints = [UniqueConstraint(name="fair_counter_per_tenant_class", fields=["tenant_id", "priority"])]
+
+
+class FairClock(models.Model):
+    """The virtual time of a class."""
+
+    priority = models.SmallIntegerField(primary_key=True)
+    value = models.FloatField()
+
+    class Meta:
+        db_table = "fair_clock"
+
+
+class ClassCredit(models.Model):
+    """Starts that a class is owed in a pool."""
+
+    pool_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    value = models.FloatField()
+
+    class Meta:
+        db_table = "class_credit"
+        constraints = [UniqueConstraint(name="class_credit_per_pool_class", fields=["pool_id", "priority"])]
+
+
+class Worker(models.Model):
+    """A connected process that runs tasks; its id is random per boot. `slots` maps pool id to slots offered."""
+
+    id = models.UUIDField(primary_key=True)
+    name = models.CharField(max_length=200)
+    kind = models.CharField(max_length=8, choices=[("engine", "engine"), ("remote", "remote")])
+    slots = models.JSONField(default=dict)
+    draining = models.BooleanField(default=False)
+    started_at = models.DateTimeField(db_default=Now())
+    seen_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "worker"
+
+
+class Leader(models.Model):
+    """Who plans. Only a matter of quality: a second planner would do no harm."""
+
+    name = models.CharField(max_length=32, primary_key=True)
+    holder = models.UUIDField(null=True)
+    term = models.BigIntegerField(default=0)
+    expires_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "leader"
+
+
+class ApiToken(models.Model):
+    """A bearer token `cq_<id>_<secret>`; only the SHA-256 of the secret is kept."""
+
+    public_id = models.CharField(max_length=16, unique=True)
+    secret_sha256 = models.BinaryField()
+    name = models.CharField(max_length=200, blank=True)
+    tenant = models.ForeignKey(Tenant, null=True, blank=True, on_delete=models.PROTECT)
+    scopes = ArrayField(models.CharField(max_length=16))
+    pools = ArrayField(models.CharField(max_length=64), null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "api_token"
+
+    def __str__(self) -> str:
+        return f"{self.name or 'token'} cq_{self.public_id}"
+
+
+class IdempotencyRecord(models.Model):
+    """The answer that a POST with an Idempotency-Key got, so that a repeated one gets the same."""
+
+    scope = models.CharField(max_length=100)
+    key = models.CharField(max_length=200)
+    fingerprint = models.BinaryField()
+    status = models.PositiveSmallIntegerField()
+    body = models.JSONField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "idempotency_record"
+        constraints = [UniqueConstraint(name="idempotency_key_per_scope", fields=["scope", "key"])]
+
+
+class Snapshot(models.Model):
+    """The picture that the console shows, written once per second by the leader."""
+
+    seq = models.BigAutoField(primary_key=True)
+    as_of = models.DateTimeField(db_default=Now())
+    body = models.JSONField()
+
+    class Meta:
+        db_table = "snapshot"
+
+
+class AuditEvent(models.Model):
+    """Who changed what, why, and what it was before and after. Appended in the change's own transaction."""
+
+    at = models.DateTimeField(db_default=Now())
+    actor = models.CharField(max_length=200)
+    source = models.CharField(max_length=8)
+    action = models.CharField(max_length=64)
+    subject = models.CharField(max_length=200)
+    reason = models.CharField(max_length=500, blank=True)
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+
+    class Meta:
+        db_table = "audit_event"
+        indexes = [Index(name="audit_by_subject", fields=["subject", "-id"])]

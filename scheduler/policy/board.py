@@ -1,0 +1,244 @@
+"""The planner's working state for one plan: lanes, groups, tenants and levels, and the moves on them.
+
+Mutable and private to `plan`; it keeps the bookkeeping (heaps with lazily dropped entries) out of the decisions.
+A group is the lanes of one (pool, class).
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import TYPE_CHECKING
+
+from scheduler.policy.limits import Limit, limit_at
+from scheduler.policy.order import OrderPolicy, score
+
+if TYPE_CHECKING:
+    from scheduler.policy.types import (
+        Lane,
+        LaneKey,
+        PoolId,
+        PriorityClass,
+        ResourceId,
+        ResourceView,
+        TaskView,
+        TenantId,
+        WorkerId,
+        WorkerView,
+    )
+
+
+class Level:
+    """What is left of one resource while the plan draws on it. `spoken_for`: nobody later may take it."""
+
+    __slots__ = ("available", "drawn", "id", "limit", "spoken_for", "users")
+
+    def __init__(self, resource: ResourceView, now: float) -> None:
+        self.id: ResourceId = resource.id
+        self.limit: Limit = limit_at(resource, now=now)
+        self.available = self.limit.available
+        self.drawn = False
+        self.spoken_for = False
+        self.users: list[Demand] = []
+
+
+class Demand:
+    """Lanes that need the same resources: they leave the plan together."""
+
+    __slots__ = ("lanes", "levels")
+
+    def __init__(self, levels: list[Level]) -> None:
+        self.levels = levels
+        self.lanes: list[LaneQueue] = []
+        for level in levels:
+            level.users.append(self)
+
+
+class PoolSlots:
+    """Free slots of a pool, and the workers that offer them: the least loaded takes the next start."""
+
+    __slots__ = ("free", "id", "workers")
+
+    def __init__(self, pool: PoolId, slots_left: int, workers: list[WorkerView]) -> None:
+        self.id = pool
+        self.workers: list[tuple[int, WorkerId]] = [(-w.free_slots, w.id) for w in workers if w.free_slots > 0]
+        heapify(self.workers)
+        self.free = max(0, min(slots_left, -sum(free for free, _ in self.workers)))
+
+    def take(self) -> WorkerId:
+        """Use one slot of the least loaded worker."""
+        free, worker = self.workers[0]
+        if free < -1:
+            heapreplace(self.workers, (free + 1, worker))
+        else:
+            heappop(self.workers)
+        self.free -= 1
+        return worker
+
+
+class LaneQueue:
+    """One lane being drawn from: `head` is the task that goes next, None when nothing is left.
+
+    When the window is used up but more tasks wait behind it, the lane keeps its last head and becomes `spent`: it
+    still holds its place in the order, so a plan that reaches it knows that it must stop and look again.
+    """
+
+    __slots__ = (
+        "alive",
+        "demand",
+        "fifo_at",
+        "group",
+        "head",
+        "head_score",
+        "index",
+        "key",
+        "lane",
+        "spent",
+        "taken",
+        "urgent_at",
+    )
+
+    def __init__(self, lane: Lane, demand: Demand, group: Group, *, now: float, order: OrderPolicy) -> None:
+        self.lane = lane
+        self.key: LaneKey = lane.key
+        self.demand = demand
+        self.group = group
+        self.index = 0
+        self.fifo_at = 0
+        self.urgent_at = 0
+        self.taken: set[int] = set()
+        self.alive = True
+        self.spent = False
+        self.head: TaskView | None = None
+        self.head_score = 0.0
+        self._advance(now, order)
+
+    def _advance(self, now: float, order: OrderPolicy) -> None:
+        """Choose the next head: FIFO, unless the nearest deadline makes its task score higher."""
+        lane, taken = self.lane, self.taken
+        fifo, urgent, at = lane.fifo, lane.urgent, self.fifo_at
+        head: TaskView | None = None
+        if taken:
+            while at < len(fifo) and fifo[at].id in taken:
+                at += 1
+            self.fifo_at = at
+        if at < len(fifo):
+            head = fifo[at]
+            self.head_score = score(head, lane.key.priority, now=now, policy=order)
+        if urgent:
+            while self.urgent_at < len(urgent) and urgent[self.urgent_at].id in taken:
+                self.urgent_at += 1
+            if self.urgent_at < len(urgent):
+                rival = urgent[self.urgent_at]
+                rival_score = score(rival, lane.key.priority, now=now, policy=order)
+                if head is None or rival_score > self.head_score:
+                    head, self.head_score = rival, rival_score
+        if head is None and lane.more:
+            self.spent = True
+        else:
+            self.head = head
+
+    def pop(self, now: float, order: OrderPolicy) -> None:
+        """Take the head and show the next one."""
+        if self.lane.urgent and self.head is not None:
+            self.taken.add(self.head.id)
+        else:
+            self.fifo_at += 1
+        self._advance(now, order)
+
+
+HeadEntry = tuple[float, float, int, int]
+
+
+class Group:
+    """The lanes of one (pool, class), by head score and by tenant counter. Dead heap entries drop out when met."""
+
+    __slots__ = ("alive", "by_tenant", "heads", "lanes", "passed", "pool", "priority", "tenants")
+
+    def __init__(self, pool: PoolSlots, priority: PriorityClass) -> None:
+        self.pool = pool
+        self.priority = priority
+        self.lanes: list[LaneQueue] = []
+        self.heads: list[HeadEntry] = []
+        self.by_tenant: dict[TenantId, list[HeadEntry]] = {}
+        self.tenants: list[tuple[float, TenantId]] = []
+        self.alive = 0
+        self.passed = False
+
+    def add(self, queue: LaneQueue) -> None:
+        """Let a lane with a head into the plan. `seal` must follow before the group is asked anything."""
+        head = queue.head
+        if head is None:
+            return
+        queue.index = len(self.lanes)
+        self.lanes.append(queue)
+        self.alive += 1
+        entry = (-queue.head_score, head.ready_at, head.id, queue.index)
+        self.heads.append(entry)
+        lanes = self.by_tenant.get(queue.key.tenant)
+        if lanes is None:
+            self.by_tenant[queue.key.tenant] = [entry]
+        else:
+            lanes.append(entry)
+
+    def seal(self, counters: dict[TenantId, float]) -> None:
+        """Order what was added, by head and by tenant."""
+        heapify(self.heads)
+        for lanes in self.by_tenant.values():
+            if len(lanes) > 1:
+                heapify(lanes)
+        self.tenants = [(counters[tenant], tenant) for tenant in self.by_tenant]
+        heapify(self.tenants)
+
+    def renew(self, queue: LaneQueue) -> None:
+        """Put a lane back under its new head; the entry of the old one dies by itself."""
+        head = queue.head
+        if head is not None:
+            entry = (-queue.head_score, head.ready_at, head.id, queue.index)
+            _replace_or_push(self.heads, entry)
+            _replace_or_push(self.by_tenant[queue.key.tenant], entry)
+
+    def drop(self, queue: LaneQueue) -> None:
+        """Take a lane out of this plan."""
+        if queue.alive:
+            queue.alive = False
+            self.alive -= 1
+
+    def _top(self, heap: list[HeadEntry]) -> HeadEntry | None:
+        lanes = self.lanes
+        while heap:
+            entry = heap[0]
+            queue = lanes[entry[3]]
+            if queue.alive and queue.head is not None and queue.head.id == entry[2]:
+                return entry
+            heappop(heap)
+        return None
+
+    def best_head(self) -> HeadEntry | None:
+        """The entry of the highest-scoring head, or None when the group has nothing to offer."""
+        return self._top(self.heads)
+
+    def best_lane_of(self, tenant: TenantId) -> HeadEntry | None:
+        """The entry of the tenant's highest-scoring head here."""
+        heap = self.by_tenant.get(tenant)
+        return None if heap is None else self._top(heap)
+
+    def next_tenant(self, counters: dict[TenantId, float]) -> tuple[float, TenantId] | None:
+        """The tenant with the lowest counter that still has a lane here."""
+        heap = self.tenants
+        while heap:
+            counter, tenant = heap[0]
+            if self.best_lane_of(tenant) is None:
+                heappop(heap)
+            elif counter != counters[tenant]:
+                heapreplace(heap, (counters[tenant], tenant))
+            else:
+                return heap[0]
+        return None
+
+
+def _replace_or_push(heap: list[HeadEntry], entry: HeadEntry) -> None:
+    """The lane's old entry is nearly always on top: overwrite it there."""
+    if heap and heap[0][3] == entry[3]:
+        heapreplace(heap, entry)
+    else:
+        heappush(heap, entry)

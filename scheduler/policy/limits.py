@@ -1,0 +1,92 @@
+"""Decides whether a shared limit admits an amount now, and if not, when to look again.
+
+Token buckets: level(t) = min(capacity, level + rate × factor × Δt), where capacity and rate are the declared burst
+and rate less the margin. The level may be negative: a debt left by a settlement or by one over-size request.
+Semaphores: available = permits × factor − held, where held comes from live leases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.policy.types import ResourceKind, ResourceView
+
+EPSILON: Final = 1e-9
+"""Float dust: an amount counts as available when it falls short by less than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A resource at one moment: what can be taken now, how much fits at most, and how fast it comes back.
+
+    `refill_per_s` is 0 for semaphores and paused buckets. `closed_until` is set while a provider's Retry-After runs.
+    """
+
+    available: float
+    capacity: float
+    refill_per_s: float
+    is_bucket: bool
+    closed_until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A limit that does not admit an amount: what it has, and the time by which it will have enough (None: unknown)."""
+
+    available: float
+    look_again_at: float | None
+
+
+def level_now(resource: ResourceView, *, now: float) -> float:
+    """Tokens in a bucket at `now`. A clock that went backwards refills nothing."""
+    elapsed_s = max(0.0, now - resource.level_at)
+    return min(capacity(resource), resource.level + effective_rate(resource) * elapsed_s)
+
+
+def capacity(resource: ResourceView) -> float:
+    """The most that can be available: effective burst of a bucket, effective permits of a semaphore."""
+    if resource.kind is ResourceKind.TOKEN_BUCKET:
+        return resource.burst * (1.0 - resource.margin)
+    return float(int(resource.permits * resource.factor + EPSILON))
+
+
+def effective_rate(resource: ResourceView) -> float:
+    """Tokens per second that are handed out: declared rate, less margin, scaled by the learned factor."""
+    return resource.rate * (1.0 - resource.margin) * resource.factor
+
+
+def limit_at(resource: ResourceView, *, now: float) -> Limit:
+    """The resource as a plan at `now` sees it."""
+    closed = resource.blocked_until if resource.blocked_until is not None and resource.blocked_until > now else None
+    if resource.kind is ResourceKind.TOKEN_BUCKET:
+        level = level_now(resource, now=now)
+        return Limit(level, capacity(resource), effective_rate(resource), is_bucket=True, closed_until=closed)
+    most = capacity(resource)
+    held = resource.permits - resource.level
+    return Limit(most - held, most, 0.0, is_bucket=False, closed_until=closed)
+
+
+def shortage(limit: Limit, available: float, amount: float, *, now: float) -> Short | None:
+    """None when `amount` can be taken from `available`; else what is missing.
+
+    An amount above a bucket's capacity goes when the bucket is full (and leaves a debt), so it is not starved by the
+    margin. A limit of zero is a pause: nothing is taken, not even nothing, and only an edit ends it.
+    """
+    if limit.capacity <= 0.0:
+        return Short(available=0.0, look_again_at=None)
+    if limit.closed_until is not None:
+        return Short(available=0.0, look_again_at=limit.closed_until)
+    needed = min(amount, limit.capacity) if limit.is_bucket else amount
+    missing = needed - available
+    if missing <= EPSILON:
+        return None
+    if limit.refill_per_s <= 0.0:
+        return Short(available=available, look_again_at=None)
+    return Short(available=available, look_again_at=now + missing / limit.refill_per_s)
+
+
+def fits_ever(resource: ResourceView, amount: float) -> bool:
+    """Whether `amount` is within the declared capacity. Beyond it a submission is refused."""
+    declared = resource.burst if resource.kind is ResourceKind.TOKEN_BUCKET else float(resource.permits)
+    return amount <= declared + EPSILON

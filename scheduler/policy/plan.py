@@ -1,0 +1,278 @@
+"""Decides what starts now, in what order, on which worker; and for the rest, why it waits and when to look again.
+
+The planner repeats, across all pools with a free slot, until no slot or no startable lane is left:
+
+1. class: one that is owed its share goes first, otherwise the class whose best head scores highest;
+2. tenant: within the class, the lowest virtual counter;
+3. lane: within the tenant, the head that scores highest (ties: ready time, then id);
+4. gates: a head that lacks an amount of a resource makes that resource spoken for, and every lane whose demand needs
+   it leaves this plan at once. A class that goes first only because it is owed its share does not speak for anything.
+
+The same snapshot and time give the same plan. It never reads a clock, never writes, and never looks at payloads.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots
+from scheduler.policy.fairness import accrue, charged, is_owed, lifted
+from scheduler.policy.limits import Short, shortage
+from scheduler.policy.order import DEFAULT_ORDER, OrderPolicy
+from scheduler.policy.types import (
+    DemandId,
+    Hold,
+    Lane,
+    Plan,
+    PoolId,
+    PriorityClass,
+    ResourceId,
+    Snapshot,
+    Start,
+    TaskView,
+    TenantId,
+    WaitReason,
+)
+
+INFINITY: Final = float("inf")
+
+STARTS_MAX: Final = 500
+"""Starts in one plan, so that its transaction stays short."""
+
+
+def make_plan(snapshot: Snapshot, *, starts_max: int = STARTS_MAX, order: OrderPolicy = DEFAULT_ORDER) -> Plan:
+    """Plan at `snapshot.now`. `starts_max` bounds the plan; a bounded plan says `truncated`."""
+    return _Planner(snapshot, order).run(starts_max)
+
+
+class _Planner:
+    """One plan in the making."""
+
+    def __init__(self, snapshot: Snapshot, order: OrderPolicy) -> None:
+        self.snapshot = snapshot
+        self.now = snapshot.now
+        self.order = order
+        self.starts: list[Start] = []
+        self.holds: list[Hold] = []
+        self.truncated = False
+        self.levels = {r.id: Level(r, self.now) for r in snapshot.resources.values()}
+        self.demands: dict[DemandId, Demand] = {}
+        self.pools: dict[PoolId, PoolSlots] = {}
+        self.groups: dict[tuple[PoolId, PriorityClass], Group] = {}
+        self.by_class: dict[PriorityClass, list[Group]] = {}
+        self.by_pool: dict[PoolId, list[Group]] = defaultdict(list)
+        self.counters: dict[PriorityClass, dict[TenantId, float]] = {p: {} for p in PriorityClass}
+        self.charged: set[tuple[TenantId, PriorityClass]] = set()
+        self.clocks = dict(snapshot.clocks)
+        self.credits: dict[PoolId, dict[PriorityClass, float]] = defaultdict(dict)
+        self._open_pools()
+        self._admit_lanes()
+        self._seat_tenants()
+        self._recall_credits()
+
+    # 0. What takes part in this plan
+
+    def _open_pools(self) -> None:
+        offers = defaultdict(list)
+        for worker in self.snapshot.workers:
+            offers[worker.pool].append(worker)
+        for pool in self.snapshot.pools.values():
+            self.pools[pool.id] = PoolSlots(pool.id, pool.slots - pool.running, offers[pool.id])
+
+    def _admit_lanes(self) -> None:
+        for lane in self.snapshot.lanes:
+            reason = self._gate(lane)
+            if reason is not None:
+                self.holds.append(Hold(lane.key, reason))
+                continue
+            self._add(lane)
+
+    def _gate(self, lane: Lane) -> WaitReason | None:
+        key = lane.key
+        pool = self.snapshot.pools[key.pool]
+        if pool.paused:
+            return WaitReason.POOL_PAUSED
+        if self.snapshot.tenants[key.tenant].suspended:
+            return WaitReason.TENANT_SUSPENDED
+        slots = self.pools[key.pool]
+        if slots.free > 0:
+            return None
+        if pool.slots > pool.running and not slots.workers:
+            return WaitReason.NO_WORKER
+        return WaitReason.NO_FREE_SLOT
+
+    def _add(self, lane: Lane) -> None:
+        key = lane.key
+        demand = self.demands.get(key.demand)
+        if demand is None:
+            needs = self.snapshot.demands[key.demand].resources
+            demand = self.demands[key.demand] = Demand([self.levels[r] for r in needs])
+        group = self.groups.get((key.pool, key.priority))
+        if group is None:
+            group = self.groups[key.pool, key.priority] = Group(self.pools[key.pool], key.priority)
+            self.by_class.setdefault(key.priority, []).append(group)
+            self.by_pool[key.pool].append(group)
+        queue = LaneQueue(lane, demand, group, now=self.now, order=self.order)
+        group.add(queue)
+        demand.lanes.append(queue)
+
+    def _seat_tenants(self) -> None:
+        for priority, groups in self.by_class.items():
+            counters = self.counters[priority]
+            clock = self.clocks.get(priority, 0.0)
+            for tenant, ready_at in _oldest_waiting(groups).items():
+                stored = self.snapshot.tenants[tenant].counters.get(priority)
+                counters[tenant] = lifted(stored, oldest_ready_at=ready_at, clock=clock)
+            for group in groups:
+                group.seal(counters)
+
+    def _recall_credits(self) -> None:
+        for (pool, priority), credit in self.snapshot.credits.items():
+            if (pool, priority) in self.groups:
+                self.credits[pool][priority] = credit
+
+    # The loop
+
+    def run(self, starts_max: int) -> Plan:
+        while (choice := self._choose()) is not None:
+            group, queue, owed = choice
+            head = queue.head
+            assert head is not None  # noqa: S101 - a lane without a head is never chosen
+            lacking = self._lacking(queue.demand, head)
+            if lacking:
+                self._hold(queue, head, lacking, owed=owed)
+                continue
+            if queue.spent or len(self.starts) >= starts_max:
+                self.truncated = True
+                break
+            self._start(group, queue, head)
+        return self._finish()
+
+    # 1. Class
+
+    def _choose(self) -> tuple[Group, LaneQueue, bool] | None:
+        owed = self._owed_group() if self.credits else None
+        if owed is not None:
+            return owed, self._lane([owed]), True
+        best: HeadEntry | None = None
+        rivals: list[Group] = []
+        for groups in self.by_class.values():
+            offering = [g for g in groups if g.alive and g.pool.free]
+            for group in offering:
+                entry = group.best_head()
+                if entry is not None and (best is None or entry < best):
+                    best, rivals = entry, offering
+        if best is None:
+            return None
+        queue = self._lane(rivals)
+        return queue.group, queue, False
+
+    def _owed_group(self) -> Group | None:
+        """The group with the largest credit of at least one start, most urgent class first among equals."""
+        owed: Group | None = None
+        owed_credit = 0.0
+        for pool, credits_of_pool in self.credits.items():
+            for priority, credit in credits_of_pool.items():
+                group = self.groups[pool, priority]
+                if is_owed(credit) and credit > owed_credit and not group.passed and group.alive and group.pool.free:
+                    owed, owed_credit = group, credit
+        return owed
+
+    # 2. Tenant, 3. Lane
+
+    def _lane(self, groups: list[Group]) -> LaneQueue:
+        """The best lane of the tenant with the lowest counter in these groups, which have a lane alive."""
+        counters = self.counters[groups[0].priority]
+        if len(groups) == 1:
+            group = groups[0]
+            tenant = group.next_tenant(counters)
+            entry = group.best_lane_of(tenant[1]) if tenant is not None else None
+            assert entry is not None  # noqa: S101 - the group has a lane alive
+            return group.lanes[entry[3]]
+        seats = [seat for g in groups if (seat := g.next_tenant(counters)) is not None]
+        tenant_id = min(seats)[1]
+        offers = [(entry[:3], g.lanes[entry[3]]) for g in groups if (entry := g.best_lane_of(tenant_id)) is not None]
+        return min(offers, key=lambda offer: offer[0])[1]
+
+    # 4. Gates
+
+    def _lacking(self, demand: Demand, head: TaskView) -> list[tuple[Level, float, Short]]:
+        lacking = []
+        for level, amount in zip(demand.levels, head.amounts, strict=True):
+            short = shortage(level.limit, level.available, amount, now=self.now)
+            if short is not None:
+                lacking.append((level, amount, short))
+        return lacking
+
+    def _hold(
+        self, queue: LaneQueue, head: TaskView, lacking: list[tuple[Level, float, Short]], *, owed: bool
+    ) -> None:
+        level, amount, short = lacking[0]
+        known = [s.look_again_at for _, _, s in lacking if s.look_again_at is not None]
+        again = max(known) if len(known) == len(lacking) else None
+        self.holds.append(Hold(queue.key, WaitReason.RESOURCE, again, level.id, amount, short.available))
+        if owed:
+            queue.group.passed = True
+            return
+        for spoken, _, _ in lacking:
+            spoken.spoken_for = True
+            for demand in spoken.users:
+                for other in demand.lanes:
+                    other.group.drop(other)
+                demand.lanes.clear()
+
+    def _start(self, group: Group, queue: LaneQueue, head: TaskView) -> None:
+        key = queue.key
+        for level, amount in zip(queue.demand.levels, head.amounts, strict=True):
+            level.available -= amount
+            level.drawn = True
+        if len(self.by_pool[key.pool]) > 1:
+            startable = [g.priority for g in self.by_pool[key.pool] if g.alive]
+            accrue(self.credits[key.pool], started=key.priority, startable=startable, shares=self.order.shares)
+        counters = self.counters[key.priority]
+        counter = counters[key.tenant]
+        if counter > self.clocks.get(key.priority, 0.0):
+            self.clocks[key.priority] = counter
+        counters[key.tenant] = charged(counter, cost=head.expected_s, weight=self.snapshot.tenants[key.tenant].weight)
+        self.charged.add((key.tenant, key.priority))
+        self.starts.append(Start(head.id, key, group.pool.take(), head.amounts))
+        queue.pop(self.now, self.order)
+        if queue.head is None:
+            group.drop(queue)
+        else:
+            group.renew(queue)
+
+    # What the plan leaves behind
+
+    def _finish(self) -> Plan:
+        self._hold_full_pools()
+        again = [h.look_again_at for h in self.holds if h.look_again_at is not None]
+        drawn: dict[ResourceId, float] = {level.id: level.available for level in self.levels.values() if level.drawn}
+        return Plan(
+            starts=tuple(self.starts),
+            holds=tuple(self.holds),
+            look_again_at=min(again, default=None),
+            truncated=self.truncated,
+            levels=drawn,
+            counters={seat: self.counters[seat[1]][seat[0]] for seat in self.charged},
+            clocks={p: c for p, c in self.clocks.items() if c != self.snapshot.clocks.get(p)},
+            credits={(pool, p): c for pool, held in self.credits.items() for p, c in held.items()},
+        )
+
+    def _hold_full_pools(self) -> None:
+        for group in self.groups.values():
+            if group.pool.free == 0:
+                self.holds.extend(Hold(q.key, WaitReason.NO_FREE_SLOT) for q in group.lanes if q.alive)
+
+
+def _oldest_waiting(groups: list[Group]) -> dict[TenantId, float]:
+    """By tenant, when the oldest task that waits in these groups became ready."""
+    oldest: dict[TenantId, float] = {}
+    for group in groups:
+        for queue in group.lanes:
+            window = queue.lane.fifo or queue.lane.urgent
+            ready_at = window[0].ready_at
+            if ready_at < oldest.get(queue.key.tenant, INFINITY):
+                oldest[queue.key.tenant] = ready_at
+    return oldest

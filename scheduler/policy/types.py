@@ -1,0 +1,238 @@
+"""The vocabulary of the core: ids, closed sets, and frozen views of what the planner looks at.
+
+Times are `Timestamp`: seconds since the Unix epoch by the database clock, as float (0.25 µs of resolution, and
+arithmetic without objects in the planner's inner loop). Durations are seconds and end in `_s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import NamedTuple, NewType
+
+Timestamp = NewType("Timestamp", float)
+TaskId = NewType("TaskId", int)
+LeaseId = NewType("LeaseId", int)
+PoolId = NewType("PoolId", int)
+TenantId = NewType("TenantId", int)
+ResourceId = NewType("ResourceId", int)
+DemandId = NewType("DemandId", int)
+WorkerId = NewType("WorkerId", str)
+
+
+class PriorityClass(IntEnum):
+    """The four priority classes; a smaller number is more urgent."""
+
+    CRITICAL = 0
+    HIGH = 1
+    NORMAL = 2
+    LOW = 3
+
+    @property
+    def label(self) -> str:
+        """The name users see: `critical`, `high`, `normal`, `low`."""
+        return self.name.lower()
+
+
+class ResourceKind(StrEnum):
+    """A token bucket refills with time; a semaphore's permits come back when leases end."""
+
+    TOKEN_BUCKET = "token_bucket"
+    SEMAPHORE = "semaphore"
+
+
+class WaitReason(StrEnum):
+    """Why a task is not running. The planner's gates, in order, then the states that are not ready."""
+
+    POOL_PAUSED = "pool_paused"
+    TENANT_SUSPENDED = "tenant_suspended"
+    RESOURCE = "resource"
+    NO_FREE_SLOT = "no_free_slot"
+    NO_WORKER = "no_worker"
+    BEHIND = "behind"
+    BLOCKED_ON = "blocked_on"
+    SCHEDULED_UNTIL = "scheduled_until"
+    RETRY_AT = "retry_at"
+
+
+class FailureClass(StrEnum):
+    """Why an attempt failed; decides whether another may follow."""
+
+    THROTTLED = "throttled"
+    OVERLOADED = "overloaded"
+    CAPACITY = "capacity"
+    TIMEOUT = "timeout"
+    LOST = "lost"
+    ERROR = "error"
+    PERMANENT = "permanent"
+    PROVIDER_BILLING = "provider_billing"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    LOST = "lost"
+    RELEASED = "released"
+
+
+class LaneKey(NamedTuple):
+    """Tasks of one pool, class and tenant that need the same named resources wait in one lane."""
+
+    pool: PoolId
+    priority: PriorityClass
+    tenant: TenantId
+    demand: DemandId
+
+
+class TaskView(NamedTuple):
+    """A ready task as the planner sees it.
+
+    `amounts` goes with the demand's `resources`, one for one. `expected_s` is the expected duration;
+    `latest_start` is deadline minus that, or None without a deadline.
+    """
+
+    id: TaskId
+    ready_at: float
+    latest_start: float | None
+    expected_s: float
+    amounts: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The front of one lane: `fifo` by (ready_at, id), `urgent` by latest start; a task may stand in both.
+
+    `more` says that tasks wait behind the `fifo` window.
+    """
+
+    key: LaneKey
+    fifo: tuple[TaskView, ...]
+    urgent: tuple[TaskView, ...] = ()
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """A pool: `slots` tasks may run at once over all workers, `running` do."""
+
+    id: PoolId
+    slots: int
+    running: int
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """A connected worker's free slots in one pool."""
+
+    id: WorkerId
+    pool: PoolId
+    free_slots: int
+
+
+class FairCounter(NamedTuple):
+    """A tenant's virtual counter in one class: cost of its starts ÷ weight, and when it last started a task."""
+
+    value: float
+    last_start_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class TenantView:
+    """A tenant's fair-share weight and its virtual counters by class."""
+
+    id: TenantId
+    weight: float = 1.0
+    suspended: bool = False
+    counters: Mapping[PriorityClass, FairCounter] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceView:
+    """A shared limit and its state at `level_at`.
+
+    A token bucket has `rate` (tokens per second) and `burst`; a semaphore has `permits`. `level` is tokens left, or
+    permits not held. `factor` scales rate and permits after throttling. Nothing is taken before `blocked_until`.
+    """
+
+    id: ResourceId
+    kind: ResourceKind
+    level: float
+    level_at: float
+    rate: float = 0.0
+    burst: float = 0.0
+    permits: int = 0
+    margin: float = 0.0
+    factor: float = 1.0
+    blocked_until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DemandView:
+    """The named resources that a lane's tasks need, in ascending id order."""
+
+    id: DemandId
+    resources: tuple[ResourceId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that one plan looks at. Lanes of paused or full pools may be left out: they cannot start.
+
+    `clocks` holds the virtual time of each class; `credits` the starts that a class is owed in a pool.
+    """
+
+    now: float
+    pools: Mapping[PoolId, PoolView]
+    tenants: Mapping[TenantId, TenantView]
+    resources: Mapping[ResourceId, ResourceView]
+    demands: Mapping[DemandId, DemandView]
+    workers: tuple[WorkerView, ...]
+    lanes: tuple[Lane, ...]
+    clocks: Mapping[PriorityClass, float] = field(default_factory=dict)
+    credits: Mapping[tuple[PoolId, PriorityClass], float] = field(default_factory=dict)
+
+
+class Start(NamedTuple):
+    """One task to start now, on this worker, taking these amounts of the lane's resources."""
+
+    task: TaskId
+    lane: LaneKey
+    worker: WorkerId
+    amounts: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a lane did not start (more) tasks, and when looking again is worth it (None: when something changes)."""
+
+    lane: LaneKey
+    reason: WaitReason
+    look_again_at: float | None = None
+    resource: ResourceId | None = None
+    needed: float = 0.0
+    available: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to start, why the rest waits, and what the plan leaves behind.
+
+    `look_again_at` is the earliest time at which the clock alone makes another start possible. `truncated` says that
+    a lane's window ran out or the plan's limit was reached with slots left: plan again at once. `levels` (buckets
+    and semaphores that were drawn on), `counters`, `clocks` and `credits` are new values, to be stored as they are.
+    """
+
+    starts: tuple[Start, ...]
+    holds: tuple[Hold, ...]
+    look_again_at: float | None
+    truncated: bool
+    levels: Mapping[ResourceId, float]
+    counters: Mapping[tuple[TenantId, PriorityClass], float]
+    clocks: Mapping[PriorityClass, float]
+    credits: Mapping[tuple[PoolId, PriorityClass], float]
