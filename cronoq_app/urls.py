@@ -1,0 +1,10 @@
+"""The URL table: where each edge of the product is mounted."""
+
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, path
+from django.views.generic import RedirectView
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", RedirectView.as_view(url="/ops/"), name="home"),
+    path("admin/", admin.site.urls),
+]

@@ -1,0 +1,1 @@
+"""Tests. Their folders mirror the layers of the product."""

@@ -1,0 +1,35 @@
+"""Fixtures every folder may use: the test database, and committed data seen by several processes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from tests.support import database
+
+
+@dataclass(frozen=True, slots=True)
+class LiveDatabase:
+    """A database whose rows are really committed. ``url`` is what other processes get as DATABASE_URL."""
+
+    name: str
+    url: str
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(request: pytest.FixtureRequest, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """Give this test process a database of its own; replaces pytest-django's fixture of the same name."""
+    worker = getattr(request.config, "workerinput", {"workerid": "main"})["workerid"]
+    with django_db_blocker.unblock(), database.test_database(worker) as name:
+        yield name
+
+
+@pytest.fixture
+def live_database(django_db_setup: str, django_db_blocker: DjangoDbBlocker) -> Iterator[LiveDatabase]:
+    """Let a test commit, and share what it commits with other threads and processes; tables are emptied afterwards."""
+    with django_db_blocker.unblock():
+        try:
+            yield LiveDatabase(django_db_setup, database.url_of(django_db_setup))
+        finally:
+            database.empty_tables(django_db_setup)

@@ -1,0 +1,1 @@
+"""Guarantees of set-up, configuration and the embedded server."""
