@@ -1,8 +1,62 @@
 # Everything starts here: `make help` lists it. A fresh clone needs Python 3.11, make and the package registries.
 .DEFAULT_GOAL := help
-PYTHON ?= python3
+MAKEFLAGS += --no-print-directory
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+MANAGE := $(BIN)/python manage.py
+# One test process per core, at most four; JOBS=0 runs the tests in one process.
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(min(4, os.cpu_count() or 1))')
+PYTEST := $(BIN)/python -m pytest
+COMPILE := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile pyproject.toml --quiet --generate-hashes --strip-extras \
+	--allow-unsafe --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
-.PHONY: help
+.PHONY: help setup setup-run run test check fmt bench rehearse browser sim lock clean
+
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
+
+setup: ## virtual environment with everything, and a Chromium for the browser tests
+	@$(PYTHON) .scripts/setup.py dev
+
+setup-run:
+	@$(PYTHON) .scripts/setup.py run
+
+run: setup-run ## serve http://127.0.0.1:8000/ with demo data (PORT=, DEMO=0, CRONOQ_DATA_DIR=, DATABASE_URL=)
+	@$(MANAGE) prepare
+	@$(MANAGE) serve --with-parent
+
+test: setup check ## every check and every test
+	$(PYTEST) -n $(JOBS) -m "not acceptance and not browser"
+	$(PYTEST) -m "acceptance or browser"
+
+check: setup ## lint, format, types, architecture, Django's checks, missing migrations
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MANAGE) check --fail-level WARNING
+	$(MANAGE) makemigrations --check --dry-run
+
+fmt: setup ## format the code and apply the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## measure; ARGS="drain latency" picks scenarios
+	$(MANAGE) bench $(ARGS)
+
+rehearse: setup ## play one failure through on purpose: NAME=
+	$(MANAGE) rehearse $(NAME)
+
+browser: setup ## only the tests that drive a browser
+	$(PYTEST) -m browser $(ARGS)
+
+sim: setup ## the seeded simulation; SEED= replays one run
+	$(if $(SEED),SEED=$(SEED)) $(PYTEST) tests/simulation $(ARGS)
+
+lock: setup ## resolve the dependencies of pyproject.toml anew into the lock files
+	$(COMPILE) --upgrade -o requirements.lock
+	$(COMPILE) --upgrade --extra dev -c requirements.lock -o requirements-dev.lock
+
+clean: ## remove the virtual environment and caches; data directories are kept
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

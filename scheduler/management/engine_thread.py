@@ -1,0 +1,71 @@
+"""The engine in a thread with a loop of its own, for processes whose main thread has other work.
+
+Decides how an engine is told to stop from outside its loop. It must never decide what an engine does.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+
+from scheduler.engine.runner import Engine
+
+logger = logging.getLogger(__name__)
+
+
+class EngineThread:
+    """Runs one engine. ``when_broken`` is called, in the engine's thread, if it ends without having been asked to."""
+
+    def __init__(self, *, when_broken: Callable[[], None]) -> None:
+        self._when_broken = when_broken
+        self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
+        self._begun = threading.Event()
+        self._asked = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start the engine; returns once it can be stopped."""
+        self._thread.start()
+        self._begun.wait()
+
+    def stop(self) -> None:
+        """Let running work end within the engine's own grace, and wait for that. Callable more than once."""
+        self._asked.set()
+        self._on_loop(lambda: self._stop and self._stop.set())
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def abandon(self) -> None:
+        """End without waiting: what runs is left to its lease."""
+        self._asked.set()
+        self._on_loop(lambda: self._task and self._task.cancel())
+
+    def _on_loop(self, call: Callable[[], object]) -> None:
+        if self._loop is None:
+            return
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:
+            # The loop has closed: the engine has already ended, which is what was wanted.
+            logger.debug("the engine had ended before it was told to")
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._run())
+        except asyncio.CancelledError:
+            logger.info("the engine was ended without waiting")
+        except Exception:
+            logger.exception("the engine broke down")
+        finally:
+            self._begun.set()
+            if not self._asked.is_set():
+                self._when_broken()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._stop = asyncio.Event()
+        self._begun.set()
+        await Engine().run(self._stop)
