@@ -98,6 +98,7 @@ STORAGES = {
     # Names carry a hash of the content, so browsers may keep a file for ever; each has a compressed twin.
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 
 LOGIN_URL = "/ops/sign-in/"
 LOGIN_REDIRECT_URL = "/ops/"

@@ -141,7 +141,7 @@ class EmbeddedServer:
             if not (self.pgdata / "PG_VERSION").exists():
                 self._create()
             self._configure()
-            self._drop_stale_pid_file()
+            self._drop_stale_locks()
             self._start()
         self._create_database()
 
@@ -178,16 +178,19 @@ class EmbeddedServer:
             _let_traverse(self.pgdata)
             _let_traverse(binaries())
 
-    def _drop_stale_pid_file(self) -> None:
-        """Remove the pid file of a killed server whose number now belongs to some other program, else it won't start."""
-        pid_file = self.pgdata / "postmaster.pid"
-        try:
-            pid = pid_file.read_text(encoding="ascii").split("\n", 1)[0]
-            name = Path(f"/proc/{int(pid)}/comm").read_text(encoding="utf-8").strip()
-        except (OSError, ValueError):
-            return
-        if name != "postgres":
-            pid_file.unlink(missing_ok=True)
+    def _drop_stale_locks(self) -> None:
+        """Remove the lock files a killed server left, when their number is a zombie's or another program's by now.
+
+        The server itself only checks that the number is in use, and would refuse to start.
+        """
+        for lock in (self.pgdata / "postmaster.pid", self.socket_dir / f"{SOCKET_FILE}.lock"):
+            try:
+                pid = int(lock.read_text(encoding="ascii").split("\n", 1)[0])
+                name, _, rest = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").partition("(")[2].rpartition(")")
+            except (OSError, ValueError):
+                continue
+            if name != "postgres" or rest.split()[0] == "Z":
+                lock.unlink(missing_ok=True)
 
     def _start(self) -> None:
         """Start the server, waiting out the children that a killed one leaves for a moment."""

@@ -6,7 +6,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
 from scheduler import conf
-from scheduler.management import credentials
+from scheduler.management import credentials, static_files
 from scheduler.services.seeding import seed_defaults
 
 
@@ -18,7 +18,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
         """Run the steps in order."""
         call_command("migrate", interactive=False, verbosity=0)
-        call_command("collectstatic", interactive=False, verbosity=0)
+        static_files.collect()
         config = conf.current()
         if config.embedded or config.demo:
             self._seed(config)
