@@ -1,0 +1,1 @@
+"""Pure knowledge of model providers: delays, errors, usage, rate-limit headers, streams. No I/O, no clock."""

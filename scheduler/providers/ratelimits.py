@@ -1,0 +1,72 @@
+"""What a provider's rate-limit headers say is left.
+
+Decides which headers carry a limit, in the OpenAI family and in Anthropic's, and that a sentinel (-1, an empty value, a
+limit of zero with nothing left) is unknown. It must never turn a missing header into zero. Who reads the result may
+lower a level by it, never raise one: the answer was written before what is in flight now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.providers.delays import parse_delay_s, provider_now
+from scheduler.providers.fields import header
+
+_WHOLE = re.compile(r"[0-9]{1,15}")
+_FAMILIES: Final = {
+    "x-ratelimit-{part}-{what}": ("requests", "tokens"),
+    "anthropic-ratelimit-{what}-{part}": ("requests", "tokens", "input-tokens", "output-tokens"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One limit: `remaining` of `limit`, wholly restored in `reset_s` seconds. None is unknown."""
+
+    remaining: int | None = None
+    limit: int | None = None
+    reset_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """The limits that one answer told. `input_tokens` and `output_tokens` are told by Anthropic only."""
+
+    requests: Window = Window()
+    tokens: Window = Window()
+    input_tokens: Window = Window()
+    output_tokens: Window = Window()
+
+
+def read_rate_limits(headers: Mapping[str, str], *, now: float) -> RateLimits:
+    """Limits out of an answer's headers. `now` is seconds since the epoch; the answer's own `Date` goes before it."""
+    now = provider_now(headers, now=now)
+    windows: dict[str, Window] = {}
+    for pattern, whats in _FAMILIES.items():
+        for what in whats:
+            window = _window(headers, pattern.replace("{what}", what), now=now)
+            if window != Window():
+                windows[what.replace("-", "_")] = window
+    return RateLimits(**windows)
+
+
+def _window(headers: Mapping[str, str], pattern: str, *, now: float) -> Window:
+    limit = _whole(header(headers, pattern.replace("{part}", "limit")))
+    remaining = _whole(header(headers, pattern.replace("{part}", "remaining")))
+    if limit is None and header(headers, pattern.replace("{part}", "limit")) is not None:
+        # A limit that is a sentinel (Azure was seen to send -1 / -1 / 0) makes its companions worthless too.
+        return Window()
+    if limit == 0:
+        return Window()
+    return Window(
+        remaining=remaining,
+        limit=limit,
+        reset_s=parse_delay_s(header(headers, pattern.replace("{part}", "reset")), now=now),
+    )
+
+
+def _whole(value: str | None) -> int | None:
+    return int(value) if value is not None and _WHOLE.fullmatch(value) else None

@@ -1,0 +1,1 @@
+"""What the providers' pure knowledge guarantees."""
