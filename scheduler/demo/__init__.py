@@ -1,0 +1,1 @@
+"""Beside the product: a provider simulator, a demo workload, rehearsals."""

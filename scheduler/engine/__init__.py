@@ -1,0 +1,1 @@
+"""The runtime: long-lived loops, signals and executors. No SQL text, no decisions."""
