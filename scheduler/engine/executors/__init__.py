@@ -1,0 +1,1 @@
+"""What runs an attempt: one module per kind of executor."""

@@ -1,0 +1,118 @@
+"""What the engine and an executor of attempts say to each other.
+
+Decides the shape of an attempt as its handler sees it, of its result, and of the exceptions that end it in another way
+than success. It must never decide what becomes of the task: the exceptions name what happened, the policy of retries
+and settlement does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from scheduler.policy.types import FailureClass
+from scheduler.providers.ratelimits import RateLimits
+from scheduler.providers.usage import Usage
+
+
+class AttemptContext(Protocol):
+    """One attempt, as its handler sees it."""
+
+    @property
+    def task_id(self) -> int:
+        """The task, the same over all its attempts."""
+
+    @property
+    def lease_id(self) -> int:
+        """The fence: reports under an older one change nothing."""
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1."""
+
+    @property
+    def kind(self) -> str:
+        """What sort of work, as its submitter named it."""
+
+    @property
+    def key(self) -> str | None:
+        """The submitter's own name for the task."""
+
+    @property
+    def pool(self) -> str:
+        """The pool's name."""
+
+    @property
+    def tenant(self) -> str:
+        """The tenant's slug."""
+
+    @property
+    def timeout_s(self) -> float | None:
+        """The longest this attempt may take, in seconds."""
+
+    @property
+    def deadline(self) -> float | None:
+        """When the submitter wants it done, in seconds since the epoch."""
+
+    @property
+    def degraded(self) -> bool:
+        """Whether to answer only, without tools, because the pool is overloaded."""
+
+    def is_cancelled(self) -> bool:
+        """Whether somebody asked for the attempt to stop; cheap enough to ask often."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionResult:
+    """A success. `value` is JSON; `actual` corrects the amounts of resources that were estimated at dispatch.
+
+    `rate_limits` is what the provider said is left; it may lower a level, never raise one.
+    """
+
+    value: object
+    usage: Usage | None = None
+    actual: Mapping[str, float] | None = None
+    rate_limits: RateLimits | None = None
+
+
+class AttemptFailed(Exception):
+    """The attempt was made and did not succeed. `usage` is what it cost all the same, as far as that is known."""
+
+    def __init__(self, message: str, *, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.usage = usage
+
+
+class Retryable(AttemptFailed):
+    """Another attempt may succeed, not before `retry_after` seconds from now where that is given."""
+
+    def __init__(
+        self,
+        message: str,
+        retry_after: float | None = None,
+        failure_class: FailureClass | str = FailureClass.ERROR,
+        *,
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(message, usage=usage)
+        self.retry_after = retry_after
+        self.failure_class = FailureClass(failure_class)
+
+
+class Permanent(AttemptFailed):
+    """The same request will fail again: no further attempt."""
+
+
+class ProviderBilling(AttemptFailed):
+    """The provider's account is out of money: nothing on it will succeed until a person acts."""
+
+
+class HandBack(Exception):
+    """The attempt was not made: the task goes back, unspent, and does not start before `retry_after` seconds."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retry_after = retry_after
