@@ -250,6 +250,7 @@ class _Planner:
         again = [h.look_again_at for h in self.holds if h.look_again_at is not None]
         drawn: dict[ResourceId, float] = {level.id: level.available for level in self.levels.values() if level.drawn}
         return Plan(
+            now=self.now,
             starts=tuple(self.starts),
             holds=tuple(self.holds),
             look_again_at=min(again, default=None),

@@ -228,6 +228,7 @@ class Plan:
     and semaphores that were drawn on), `counters`, `clocks` and `credits` are new values, to be stored as they are.
     """
 
+    now: float
     starts: tuple[Start, ...]
     holds: tuple[Hold, ...]
     look_again_at: float | None

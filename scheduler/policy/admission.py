@@ -1,0 +1,162 @@
+"""Decides whether a submission is taken, and what row it becomes.
+
+It sees the submission, the pool and the named resources; it never sees the payload's meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from scheduler.errors import FieldError, Refused
+from scheduler.policy.limits import fits_ever
+from scheduler.policy.states import TaskState
+from scheduler.policy.types import PoolId, PriorityClass, ResourceId, ResourceView
+
+RESOURCES_PER_TASK_MAX: Final = 8
+ATTEMPTS_MAX: Final = 100
+START_AHEAD_MAX_S: Final = 366 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """A task's own retry settings; what is None follows the pool."""
+
+    max_attempts: int | None = None
+    initial_backoff_s: float | None = None
+    multiplier: float | None = None
+    max_backoff_s: float | None = None
+    jitter: bool | None = None
+
+    def as_json(self) -> dict[str, float | bool]:
+        """The settings that are stored with the payload."""
+        named = {
+            "initial_backoff_s": self.initial_backoff_s,
+            "multiplier": self.multiplier,
+            "max_backoff_s": self.max_backoff_s,
+            "jitter": self.jitter,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A task as its submitter describes it. `payload` is JSON text. Times are Unix seconds, durations seconds."""
+
+    payload: str
+    pool: str = "default"
+    kind: str = "default"
+    priority: PriorityClass = PriorityClass.NORMAL
+    key: str | None = None
+    deadline_at: float | None = None
+    deadline_in_s: float | None = None
+    start_at: float | None = None
+    start_in_s: float | None = None
+    duration_hint_s: float | None = None
+    timeout_s: float | None = None
+    retry: RetrySettings | None = None
+    resources: Mapping[str, float] = field(default_factory=dict)
+    tags: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTerms:
+    """What a pool lends to the tasks submitted to it."""
+
+    id: PoolId
+    max_attempts: int
+    duration_default_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The row that a submission becomes. `needs` is in ascending resource id order; `amounts` goes with it."""
+
+    pool: PoolId
+    state: TaskState
+    ready_at: float | None
+    due_at: float | None
+    deadline_at: float | None
+    latest_start: float | None
+    expected_s: float
+    max_attempts: int
+    needs: tuple[ResourceId, ...]
+    amounts: tuple[float, ...]
+
+
+def admit(
+    submission: Submission,
+    *,
+    pool: PoolTerms | None,
+    resources: Mapping[str, ResourceView],
+    now: float,
+) -> Admitted:
+    """The row for a submission. Raises Refused with a code, and the field to change."""
+    if pool is None:
+        raise _refused("unknown_pool", ("pool",), f"There is no pool named {submission.pool!r}.")
+    needs = _needs(submission, resources)
+    expected_s = submission.duration_hint_s or pool.duration_default_s
+    deadline_at = _deadline(submission, now)
+    due_at = _due(submission, now)
+    return Admitted(
+        pool=pool.id,
+        state=TaskState.READY if due_at is None else TaskState.SCHEDULED,
+        ready_at=now if due_at is None else None,
+        due_at=due_at,
+        deadline_at=deadline_at,
+        latest_start=None if deadline_at is None else deadline_at - expected_s,
+        expected_s=expected_s,
+        max_attempts=_max_attempts(submission, pool),
+        needs=tuple(resource for resource, _ in needs),
+        amounts=tuple(amount for _, amount in needs),
+    )
+
+
+def _needs(submission: Submission, resources: Mapping[str, ResourceView]) -> list[tuple[ResourceId, float]]:
+    if not submission.resources:
+        return []
+    if len(submission.resources) > RESOURCES_PER_TASK_MAX:
+        detail = f"A task may name at most {RESOURCES_PER_TASK_MAX} resources; this one names {len(submission.resources)}."
+        raise _refused("too_many_resources", ("resources",), detail)
+    needs = []
+    for name, amount in submission.resources.items():
+        view = resources.get(name)
+        if view is None:
+            raise _refused("unknown_resource", ("resources", name), f"There is no resource named {name!r}.")
+        if not fits_ever(view, amount):
+            detail = f"{name!r} can never give {amount:g}; its capacity is {_declared(view):g}."
+            raise _refused("resource_exceeds_capacity", ("resources", name), detail)
+        needs.append((view.id, amount))
+    needs.sort()
+    return needs
+
+
+def _declared(view: ResourceView) -> float:
+    return view.burst or float(view.permits)
+
+
+def _deadline(submission: Submission, now: float) -> float | None:
+    if submission.deadline_at is not None:
+        return submission.deadline_at
+    return None if submission.deadline_in_s is None else now + submission.deadline_in_s
+
+
+def _due(submission: Submission, now: float) -> float | None:
+    due_at = submission.start_at
+    if due_at is None and submission.start_in_s is not None:
+        due_at = now + submission.start_in_s
+    if due_at is None or due_at <= now:
+        return None
+    if due_at - now > START_AHEAD_MAX_S:
+        raise _refused("start_too_far", ("start_at",), "A start may be at most 366 days ahead.")
+    return due_at
+
+
+def _max_attempts(submission: Submission, pool: PoolTerms) -> int:
+    own = submission.retry.max_attempts if submission.retry is not None else None
+    return min(ATTEMPTS_MAX, pool.max_attempts if own is None else own)
+
+
+def _refused(code: str, loc: tuple[str | int, ...], detail: str) -> Refused:
+    return Refused(detail, code=code, errors=(FieldError(loc, detail),))

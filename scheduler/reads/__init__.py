@@ -1,0 +1,1 @@
+"""Page- and resource-shaped queries. Never write, never decide."""

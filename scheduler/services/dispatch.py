@@ -1,0 +1,177 @@
+"""Starts tasks: lock, bounded snapshot, plan, guarded writes, in one short transaction.
+
+Safe from any number of processes at once: the plan is serialised by a lock, tasks are claimed only while they are
+ready, and every lease is a fresh fence.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Final
+
+from django.db import transaction
+
+from scheduler.policy.plan import STARTS_MAX, make_plan
+from scheduler.policy.types import (
+    DemandId,
+    DemandView,
+    Hold,
+    Lane,
+    Plan,
+    PoolId,
+    ResourceId,
+    ResourceKind,
+    ResourceView,
+    Snapshot,
+    Start,
+    WaitReason,
+    WorkerId,
+)
+from scheduler.store import dispatch as store
+
+WORKER_FRESH_S: Final = 15.0
+"""A worker not seen for this long gets no new work."""
+
+PROMOTE_MAX: Final = 1_000
+WINDOW_FACTOR: Final = 2
+"""Tasks read per free slot: enough that windows rarely run out before the slots do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """What one dispatch did. `look_again_at` and `next_due_at` are the next times at which the clock alone matters.
+
+    `holds` has one entry per pool: what kept it from starting more. `again` asks for another dispatch at once.
+    """
+
+    now: float
+    leased: tuple[store.LeasedTask, ...]
+    look_again_at: float | None
+    next_due_at: float | None
+    again: bool
+    holds: dict[PoolId, Hold]
+
+    def wake_at(self) -> float | None:
+        """The earlier of the two times."""
+        times = [t for t in (self.look_again_at, self.next_due_at) if t is not None]
+        return min(times, default=None)
+
+
+def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
+    """Plan once and start what the plan says.
+
+    1. take the turn to plan and make due tasks ready;
+    2. lock the shared limits and read what runs, which pools have room, and who could run it;
+    3. read the front of every lane of those pools;
+    4. plan;
+    5. claim the tasks under leases, store levels and fairness.
+    """
+    with transaction.atomic():
+        promoted = store.lock(PROMOTE_MAX)
+        control = store.lock_control(fresh_s=WORKER_FRESH_S)
+        snapshot = _snapshot(control, starts_max)
+        plan = make_plan(snapshot, starts_max=starts_max)
+        leased = []
+        if plan.starts:
+            leased = store.claim(plan.starts, me=me, pools=control.pools)
+            store.apply(plan, control.resources, _taken(plan, snapshot.demands))
+    return Dispatched(
+        now=snapshot.now,
+        leased=tuple(leased),
+        look_again_at=plan.look_again_at,
+        next_due_at=control.next_due_at,
+        again=plan.truncated or promoted >= PROMOTE_MAX or len(leased) < len(plan.starts),
+        holds=_by_pool(plan),
+    )
+
+
+def _snapshot(control: store.Control, starts_max: int) -> Snapshot:
+    views = store.pool_views(control.pools, control.in_flight)
+    offers = store.worker_views(control.workers, control.in_flight)
+    room: dict[PoolId, int] = defaultdict(int)
+    for offer in offers:
+        room[offer.pool] += offer.free_slots
+    open_pools = {
+        view.id: min(view.slots - view.running, room[view.id])
+        for view in views.values()
+        if not view.paused and view.slots > view.running and room[view.id] > 0
+    }
+    lanes = _lanes(open_pools, starts_max) if open_pools else []
+    standing = store.load_standing(
+        sorted({lane.key.tenant for lane in lanes}), sorted(_demands_in(lanes, control.in_flight))
+    )
+    return Snapshot(
+        now=control.now,
+        pools=views,
+        tenants=standing.tenants,
+        resources=_less_held(control.resources, standing.demands, control.in_flight),
+        demands=standing.demands,
+        workers=offers,
+        lanes=tuple(lanes),
+        clocks=standing.clocks,
+        credits=standing.credits,
+    )
+
+
+def _lanes(open_pools: dict[PoolId, int], starts_max: int) -> list[Lane]:
+    keys = store.load_lane_keys(list(open_pools))
+    if not keys:
+        return []
+    room = min(sum(open_pools.values()), starts_max)
+    width = min(room, -(-WINDOW_FACTOR * room // len(keys)))
+    return store.load_lanes(keys, width=max(1, width))
+
+
+def _demands_in(lanes: list[Lane], in_flight: list[store.InFlight]) -> set[DemandId]:
+    return {lane.key.demand for lane in lanes} | {entry.demand for entry in in_flight}
+
+
+def _less_held(
+    resources: dict[ResourceId, ResourceView],
+    demands: dict[DemandId, DemandView],
+    in_flight: list[store.InFlight],
+) -> dict[ResourceId, ResourceView]:
+    """Semaphores less what live leases hold of them."""
+    held: dict[ResourceId, float] = defaultdict(float)
+    for entry in in_flight:
+        for resource, amount in zip(demands[entry.demand].resources, entry.held, strict=True):
+            held[resource] += amount
+    return {
+        r.id: _with_level(r, r.level - held[r.id]) if r.kind is ResourceKind.SEMAPHORE and held[r.id] else r
+        for r in resources.values()
+    }
+
+
+def _with_level(resource: ResourceView, level: float) -> ResourceView:
+    return ResourceView(
+        id=resource.id,
+        kind=resource.kind,
+        level=level,
+        level_at=resource.level_at,
+        permits=resource.permits,
+        factor=resource.factor,
+        blocked_until=resource.blocked_until,
+    )
+
+
+def _taken(plan: Plan, demands: dict[DemandId, DemandView]) -> dict[ResourceId, float]:
+    taken: dict[ResourceId, float] = defaultdict(float)
+    for start in plan.starts:
+        _add_amounts(taken, start, demands[start.lane.demand])
+    return taken
+
+
+def _add_amounts(taken: dict[ResourceId, float], start: Start, demand: DemandView) -> None:
+    for resource, amount in zip(demand.resources, start.amounts, strict=True):
+        taken[resource] += amount
+
+
+def _by_pool(plan: Plan) -> dict[PoolId, Hold]:
+    """What keeps each pool from starting more: a limit before a full pool, for the limit is the cause to act on."""
+    holds: dict[PoolId, Hold] = {}
+    for hold in plan.holds:
+        known = holds.get(hold.lane.pool)
+        if known is None or (hold.reason is WaitReason.RESOURCE and known.reason is not WaitReason.RESOURCE):
+            holds[hold.lane.pool] = hold
+    return holds

@@ -1,0 +1,162 @@
+"""Ends leases, whoever ends them: a report, a timeout, a cancellation or the reaper. Batched, idempotent, fenced.
+
+A report whose lease is not current changes nothing and is named in the answer.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.db import transaction
+
+from scheduler.policy.retry import Failure, RetryRule
+from scheduler.policy.settlement import (
+    CANCEL_GRACE_S,
+    EndedLease,
+    Verdict,
+    corrections,
+    decide_settlement,
+    throttled_for_s,
+)
+from scheduler.policy.states import TaskState
+from scheduler.policy.types import FailureClass, LeaseId, Outcome, ResourceId, ResourceKind, ResourceView
+from scheduler.store import dispatch as dispatch_store
+from scheduler.store import resources as resource_store
+from scheduler.store import settle as store
+
+REAP_MAX: Final = 500
+_CHANCE: Final = random.SystemRandom()
+_DEFAULT_RULE: Final = RetryRule()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How an attempt ended. `result` and `usage` are JSON text.
+
+    `actual` gives measured amounts by resource name; `quota` names the limits that a throttled answer closes (empty:
+    every token bucket that the attempt drew on).
+    """
+
+    lease: LeaseId
+    outcome: Outcome
+    failure: Failure | None = None
+    result: str | None = None
+    usage: str | None = None
+    actual: Mapping[str, float] = field(default_factory=dict)
+    quota: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What the reports came to: task state by lease, and the leases that were not current."""
+
+    states: Mapping[LeaseId, TaskState]
+    stale: tuple[LeaseId, ...]
+
+
+def settle(reports: Sequence[Report], *, expired_only: bool = False) -> Settled:
+    """Settle these reports in one transaction. Each lease may stand once.
+
+    1. end the leases and write their attempts;
+    2. decide what follows for each task;
+    3. move the tasks and keep the results;
+    4. correct the limits: measured amounts, and a provider's wish to be left alone.
+    """
+    by_lease = {report.lease: report for report in reports}
+    with transaction.atomic():
+        ended = store.end_leases([_ending(r) for r in by_lease.values()], expired_only=expired_only)
+        verdicts = _decide(ended, by_lease)
+        if ended:
+            results = [
+                by_lease[e.lease].result if v.state is TaskState.SUCCEEDED else None
+                for e, v in zip(ended, verdicts, strict=True)
+            ]
+            store.apply_settlements(ended, verdicts, results)
+            _correct_limits(ended, by_lease)
+    states = {e.lease: v.state for e, v in zip(ended, verdicts, strict=True)}
+    return Settled(states, tuple(lease for lease in by_lease if lease not in states))
+
+
+def reap() -> int:
+    """End leases that their holders stopped renewing, and cancellations that nobody acknowledged; returns how many."""
+    lost = Failure(FailureClass.LOST, "the worker stopped renewing its lease")
+    expired = [Report(lease, Outcome.LOST, lost) for lease in store.load_expired(REAP_MAX)]
+    count = len(settle(expired, expired_only=True).states) if expired else 0
+    silent = store.load_overdue_cancellations(grace_s=CANCEL_GRACE_S, leases_max=REAP_MAX)
+    cancelled = [Report(lease, Outcome.CANCELLED) for lease in silent]
+    return count + (len(settle(cancelled).states) if cancelled else 0)
+
+
+def _ending(report: Report) -> store.Ending:
+    failure = report.failure
+    if failure is None:
+        return store.Ending(report.lease, report.outcome, usage=report.usage)
+    return store.Ending(
+        report.lease,
+        report.outcome,
+        failure.failure_class.value,
+        failure.message,
+        failure.retry_after_s,
+        report.usage,
+    )
+
+
+def _decide(ended: Sequence[store.EndedRow], by_lease: Mapping[LeaseId, Report]) -> list[Verdict]:
+    failed = [e.task for e in ended if by_lease[e.lease].outcome is not Outcome.SUCCEEDED]
+    rules = store.load_retry_rules(failed) if failed else {}
+    now = dispatch_store.load_now() if failed else 0.0
+    return [
+        decide_settlement(
+            EndedLease(e.task, e.attempt, e.cancel_requested),
+            by_lease[e.lease].outcome,
+            by_lease[e.lease].failure,
+            rules.get(e.task, _DEFAULT_RULE),
+            draw=_CHANCE.random() if e.task in rules else 0.0,
+            now=now,
+        )
+        for e in ended
+    ]
+
+
+def _correct_limits(ended: Sequence[store.EndedRow], by_lease: Mapping[LeaseId, Report]) -> None:
+    measured = [e for e in ended if by_lease[e.lease].actual]
+    throttled = [(e, s) for e in ended if (s := _closed_for_s(by_lease[e.lease])) is not None]
+    if not measured and not throttled:
+        return
+    known = resource_store.load_views()
+    ids = resource_store.ids_by_name()
+    demands = dispatch_store.load_demands(sorted({e.demand for e in ended}))
+    deltas: dict[ResourceId, float] = defaultdict(float)
+    for e in measured:
+        actual = {ids[name]: used for name, used in by_lease[e.lease].actual.items() if name in ids}
+        for resource, delta in corrections(demands[e.demand].resources, e.amounts, actual, known).items():
+            deltas[resource] += delta
+    closed: dict[ResourceId, float] = {}
+    for e, seconds in throttled:
+        for resource in _quota(by_lease[e.lease], demands[e.demand].resources, ids, known):
+            closed[resource] = max(seconds, closed.get(resource, 0.0))
+    touched = sorted(set(deltas) | set(closed))
+    if touched:
+        store.lock_states(touched)
+    if deltas:
+        store.correct_levels(deltas)
+    if closed:
+        store.block_resources(closed)
+
+
+def _closed_for_s(report: Report) -> float | None:
+    return None if report.failure is None else throttled_for_s(report.failure)
+
+
+def _quota(
+    report: Report,
+    drawn: Sequence[ResourceId],
+    ids: Mapping[str, ResourceId],
+    known: Mapping[ResourceId, ResourceView],
+) -> list[ResourceId]:
+    named = [ids[name] for name in report.quota if name in ids]
+    return named or [r for r in drawn if known[r].kind is ResourceKind.TOKEN_BUCKET]

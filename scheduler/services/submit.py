@@ -1,0 +1,182 @@
+"""Takes tasks in: admits them, gives them ids and stores them, in one transaction (the caller's, if there is one).
+
+`submit_each` isolates faults between unrelated submissions (group commit); `submit_batch` is all or nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import orjson
+from django.db import transaction
+
+from scheduler.errors import CronoqError, FieldError, Refused
+from scheduler.policy.admission import Admitted, Submission, admit
+from scheduler.policy.states import TaskState
+from scheduler.policy.types import DemandId, TaskId, TenantId
+from scheduler.store import dispatch as dispatch_store
+from scheduler.store import resources as resource_store
+from scheduler.store import submit as store
+
+BATCH_TASKS_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """An accepted submission. `duplicate`: the key was used before for the same content, and this is that task."""
+
+    id: TaskId
+    state: TaskState
+    key: str | None
+    duplicate: bool = False
+
+
+def submit(tenant: TenantId, submission: Submission) -> Accepted:
+    """Store one task. Raises Refused."""
+    return submit_batch(tenant, [submission])[0]
+
+
+def submit_batch(tenant: TenantId, submissions: Sequence[Submission]) -> list[Accepted]:
+    """Store these tasks or none. Raises Refused, naming the task at fault by its place."""
+    if len(submissions) > BATCH_TASKS_MAX:
+        raise Refused(f"A batch may hold at most {BATCH_TASKS_MAX} tasks.", code="batch_too_large")
+    with transaction.atomic():
+        answers = submit_each([(tenant, submission) for submission in submissions])
+        accepted = []
+        for place, answer in enumerate(answers):
+            if isinstance(answer, CronoqError):
+                raise _at(answer, place) if len(submissions) > 1 else answer
+            accepted.append(answer)
+    return accepted
+
+
+def submit_each(items: Sequence[tuple[TenantId, Submission]]) -> list[Accepted | CronoqError]:
+    """Store what can be stored; a fault in one submission is its own answer and touches no other.
+
+    1. look up pools and limits, and the time;
+    2. admit each submission, or keep its refusal as the answer;
+    3. insert tasks and payloads in one statement;
+    4. answer keys that were used before with the task they belong to.
+    """
+    with transaction.atomic():
+        pools = store.load_pool_terms(sorted({s.pool for _, s in items}))
+        named = sorted({name for _, s in items for name in s.resources})
+        resources = {row.name: row.view for row in resource_store.load(named)} if named else {}
+        now = dispatch_store.load_now()
+        answers: list[Accepted | CronoqError | None] = []
+        rows: list[tuple[int, Admitted]] = []
+        seen: dict[tuple[TenantId, str], int] = {}
+        repeats: dict[int, int] = {}
+        for place, (tenant, submission) in enumerate(items):
+            answers.append(None)
+            try:
+                row = admit(submission, pool=pools.get(submission.pool), resources=resources, now=now)
+            except Refused as refusal:
+                answers[place] = refusal
+                continue
+            if submission.key is not None:
+                first = seen.setdefault((tenant, submission.key), place)
+                if first != place:
+                    repeats[place] = first
+                    continue
+            rows.append((place, row))
+        _insert(items, rows, answers)
+        _answer_known(items, answers)
+        for place, first in repeats.items():
+            answers[place] = _repeat(items[place][1], items[first][1], answers[first])
+    return [_known(answer) for answer in answers]
+
+
+def _insert(
+    items: Sequence[tuple[TenantId, Submission]],
+    rows: Sequence[tuple[int, Admitted]],
+    answers: list[Accepted | CronoqError | None],
+) -> None:
+    if not rows:
+        return
+    demands = {needs: store.demand_id(needs) for needs in {row.needs for _, row in rows}}
+    tasks = [
+        _new_task(task, *items[place], row, demands[row.needs])
+        for task, (place, row) in zip(store.reserve_ids(len(rows)), rows, strict=True)
+    ]
+    added = store.insert_tasks(tasks)
+    for task, (place, row) in zip(tasks, rows, strict=True):
+        if task.id in added:
+            answers[place] = Accepted(task.id, row.state, task.submission.key)
+
+
+def _new_task(
+    task: TaskId, tenant: TenantId, submission: Submission, row: Admitted, demand: DemandId
+) -> store.NewTask:
+    own = submission.retry.as_json() if submission.retry is not None else None
+    return store.NewTask(
+        id=task,
+        tenant=tenant,
+        submission=submission,
+        row=row,
+        demand=demand,
+        fingerprint=None if submission.key is None else fingerprint(submission),
+        retry=orjson.dumps(own).decode() if own else None,
+        tags=orjson.dumps(dict(submission.tags)).decode() if submission.tags else None,
+    )
+
+
+def _answer_known(
+    items: Sequence[tuple[TenantId, Submission]], answers: list[Accepted | CronoqError | None]
+) -> None:
+    open_places = [p for p, a in enumerate(answers) if a is None and items[p][1].key is not None]
+    if not open_places:
+        return
+    tenants = [items[p][0] for p in open_places]
+    keys = [items[p][1].key or "" for p in open_places]
+    for n, known in store.find_by_key(tenants, keys).items():
+        place = open_places[n]
+        submission = items[place][1]
+        if known.fingerprint == fingerprint(submission):
+            answers[place] = Accepted(known.id, TaskState(known.state), submission.key, duplicate=True)
+        else:
+            answers[place] = _key_reused(submission)
+
+
+def _repeat(submission: Submission, first: Submission, answer: Accepted | CronoqError | None) -> Accepted | CronoqError:
+    if not isinstance(answer, Accepted):
+        return _known(answer)
+    if fingerprint(submission) != fingerprint(first):
+        return _key_reused(submission)
+    return replace(answer, duplicate=True)
+
+
+def _known(answer: Accepted | CronoqError | None) -> Accepted | CronoqError:
+    if answer is None:
+        raise Refused("The key's task was removed meanwhile; submit again.", code="key_gone")
+    return answer
+
+
+def _key_reused(submission: Submission) -> Refused:
+    detail = f"The key {submission.key!r} was used before for another task; use a new key or send the same content."
+    return Refused(detail, code="key_reused", errors=(FieldError(("key",), detail),))
+
+
+def _at(error: CronoqError, place: int) -> CronoqError:
+    errors = tuple(FieldError(("tasks", place, *e.loc), e.msg) for e in error.errors)
+    return type(error)(f"Task {place} of the batch: {error.detail}", code=error.code, errors=errors)
+
+
+def fingerprint(submission: Submission) -> bytes:
+    """SHA-256 of what a submission asks for; absolute times that relative ones lead to do not count."""
+    content = {
+        name: getattr(submission, name)
+        for name in ("pool", "kind", "deadline_at", "deadline_in_s", "start_at", "start_in_s", "duration_hint_s")
+    }
+    content |= {
+        "payload": orjson.Fragment(orjson.dumps(orjson.loads(submission.payload), option=orjson.OPT_SORT_KEYS)),
+        "priority": int(submission.priority),
+        "timeout_s": submission.timeout_s,
+        "retry": None if submission.retry is None else [submission.retry.max_attempts, submission.retry.as_json()],
+        "resources": dict(submission.resources),
+        "tags": dict(submission.tags or {}),
+    }
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).digest()

@@ -1,0 +1,125 @@
+"""Ends leases and moves their tasks on. The only statements that take a task out of `running`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from scheduler.policy.retry import RetryRule
+from scheduler.policy.settlement import Verdict
+from scheduler.policy.types import DemandId, LeaseId, Outcome, PoolId, ResourceId, TaskId, TenantId
+from scheduler.store import queries
+
+_SQL: Final = queries.load("settle.sql")
+
+MESSAGE_CHARS_MAX: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one lease ends, as it goes into history. `usage` is JSON text."""
+
+    lease: LeaseId
+    outcome: Outcome
+    failure_class: str | None = None
+    message: str | None = None
+    retry_after_s: float | None = None
+    usage: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRow:
+    """A lease that was current and is no more."""
+
+    lease: LeaseId
+    task: TaskId
+    attempt: int
+    pool: PoolId
+    tenant: TenantId
+    demand: DemandId
+    amounts: list[float]
+    cancel_requested: bool
+    started_at: float
+
+
+def end_leases(endings: Sequence[Ending], *, expired_only: bool = False) -> list[EndedRow]:
+    """End leases and write attempts. A lease missing from the answer was not current any more."""
+    params = {
+        "leases": queries.array(e.lease for e in endings),
+        "outcomes": queries.array(e.outcome.value for e in endings),
+        "classes": queries.array(e.failure_class for e in endings),
+        "messages": queries.text_array(_clean(e.message) for e in endings),
+        "retry_afters_s": queries.array(e.retry_after_s for e in endings),
+        "usages": queries.text_array(e.usage for e in endings),
+        "expired_only": expired_only,
+    }
+    _, rows = queries.fetch_together((_SQL["prefer_indexes"], None), (_SQL["end_leases"], params))
+    return [EndedRow(*row) for row in rows]
+
+
+def _clean(message: str | None) -> str | None:
+    """A message as it can be stored: bounded, without NUL, and with half surrogates made visible."""
+    if message is None:
+        return None
+    return message[:MESSAGE_CHARS_MAX].replace("\x00", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+
+
+def load_retry_rules(tasks: Sequence[TaskId]) -> dict[TaskId, RetryRule]:
+    """The rule each task is retried by: its own where it brought one, else its pool's."""
+    rules = {}
+    for task, max_attempts, initial_s, multiplier, max_s, own in queries.fetch(
+        _SQL["read_retry_rules"], {"tasks": list(tasks)}
+    ):
+        mine = orjson.loads(own) if own is not None else {}
+        rules[task] = RetryRule(
+            max_attempts=max_attempts,
+            initial_s=mine.get("initial_backoff_s", initial_s),
+            multiplier=mine.get("multiplier", multiplier),
+            max_backoff_s=mine.get("max_backoff_s", max_s),
+            jitter=mine.get("jitter", True),
+        )
+    return rules
+
+
+def apply_settlements(ended: Sequence[EndedRow], verdicts: Sequence[Verdict], results: Sequence[str | None]) -> int:
+    """Move tasks out of `running`; returns how many moved, which is all of them."""
+    return queries.run(
+        _SQL["apply_settlements"],
+        {
+            "tasks": queries.array(e.task for e in ended),
+            "attempts": queries.array(e.attempt for e in ended),
+            "states": queries.array(v.state.value for v in verdicts),
+            "dues": queries.array(v.due_at for v in verdicts),
+            "spent": queries.array(v.spent for v in verdicts),
+            "results": queries.text_array(results),
+        },
+    )
+
+
+def lock_states(resources: Sequence[ResourceId]) -> None:
+    """Lock limits in the planner's order, before `correct_levels` and `block_resources`."""
+    queries.run(_SQL["lock_states"], {"resources": sorted(resources)})
+
+
+def correct_levels(deltas: Mapping[ResourceId, float]) -> None:
+    """Add to (or take from) bucket levels what settlements found."""
+    queries.run(_SQL["correct_levels"], {"resources": list(deltas), "deltas": list(deltas.values())})
+
+
+def block_resources(seconds: Mapping[ResourceId, float]) -> None:
+    """Close limits for so many seconds from now."""
+    queries.run(_SQL["block_resources"], {"resources": list(seconds), "seconds": list(seconds.values())})
+
+
+def load_expired(leases_max: int) -> list[LeaseId]:
+    """Leases whose holder stopped renewing them."""
+    return [LeaseId(row[0]) for row in queries.fetch(_SQL["expired_leases"], {"leases_max": leases_max})]
+
+
+def load_overdue_cancellations(*, grace_s: float, leases_max: int) -> list[LeaseId]:
+    """Leases that were told to stop longer than `grace_s` ago."""
+    rows = queries.fetch(_SQL["overdue_cancellations"], {"grace_s": grace_s, "leases_max": leases_max})
+    return [LeaseId(row[0]) for row in rows]

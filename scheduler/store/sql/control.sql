@@ -1,0 +1,83 @@
+-- name: read_tenants
+SELECT id, slug, name, weight, status, time_zone, version FROM tenant
+WHERE %(slugs)s::text[] IS NULL OR slug = ANY(%(slugs)s)
+ORDER BY slug;
+
+-- name: add_tenant
+INSERT INTO tenant (slug, name, weight, status, time_zone)
+VALUES (%(slug)s, %(name)s, %(weight)s, 'active', %(time_zone)s)
+ON CONFLICT (slug) DO NOTHING
+RETURNING id;
+
+-- name: read_pools
+SELECT id, name, executor, config, slots_min, slots_max, slots, max_attempts, backoff_initial_s, backoff_multiplier,
+       backoff_max_s, lease_ttl_s, timeout_s, duration_default_s, extract(epoch FROM paused_at)::float8, paused_by,
+       pause_reason, version
+FROM pool
+WHERE %(names)s::text[] IS NULL OR name = ANY(%(names)s)
+ORDER BY name;
+
+-- name: add_pool
+INSERT INTO pool (name, executor, config, slots_min, slots_max, slots, max_attempts, backoff_initial_s,
+                  backoff_multiplier, backoff_max_s, lease_ttl_s, timeout_s, duration_default_s, paused_by,
+                  pause_reason)
+VALUES (%(name)s, %(executor)s, %(config)s::jsonb, %(slots_min)s, %(slots_max)s, %(slots)s, %(max_attempts)s,
+        %(backoff_initial_s)s, %(backoff_multiplier)s, %(backoff_max_s)s, %(lease_ttl_s)s, %(timeout_s)s,
+        %(duration_default_s)s, '', '')
+ON CONFLICT (name) DO NOTHING
+RETURNING id;
+
+-- name: edit_pool
+-- Zero rows: the version moved on.
+UPDATE pool
+SET config = %(config)s::jsonb, slots_min = %(slots_min)s, slots_max = %(slots_max)s, slots = %(slots)s,
+    max_attempts = %(max_attempts)s, backoff_initial_s = %(backoff_initial_s)s,
+    backoff_multiplier = %(backoff_multiplier)s, backoff_max_s = %(backoff_max_s)s, lease_ttl_s = %(lease_ttl_s)s,
+    timeout_s = %(timeout_s)s, duration_default_s = %(duration_default_s)s, version = version + 1
+WHERE name = %(name)s AND version = %(version)s
+RETURNING version;
+
+-- name: pause_pool
+-- Zero rows: it is paused already.
+UPDATE pool SET paused_at = clock_timestamp(), paused_by = %(actor)s, pause_reason = %(reason)s, version = version + 1
+WHERE name = %(name)s AND paused_at IS NULL
+RETURNING version;
+
+-- name: resume_pool
+-- Zero rows: it is not paused.
+UPDATE pool SET paused_at = NULL, paused_by = '', pause_reason = '', version = version + 1
+WHERE name = %(name)s AND paused_at IS NOT NULL
+RETURNING version;
+
+-- name: add_audit_event
+INSERT INTO audit_event (actor, source, action, subject, reason, before, after)
+VALUES (%(actor)s, %(source)s, %(action)s, %(subject)s, %(reason)s, %(before)s::jsonb, %(after)s::jsonb);
+
+-- name: add_token
+INSERT INTO api_token (public_id, secret_sha256, name, tenant_id, scopes, pools, expires_at)
+VALUES (%(public_id)s, %(secret_sha256)s, %(name)s, %(tenant)s, %(scopes)s, %(pools)s,
+        to_timestamp(%(expires_at)s));
+
+-- name: find_token
+-- A token that may be used now; expired, revoked and unknown ones look the same.
+SELECT k.public_id, k.secret_sha256, k.tenant_id, t.slug, t.status, k.scopes, k.pools
+FROM api_token k LEFT JOIN tenant t ON t.id = k.tenant_id
+WHERE k.public_id = %(public_id)s AND k.revoked_at IS NULL
+  AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
+
+-- name: revoke_token
+UPDATE api_token SET revoked_at = clock_timestamp() WHERE public_id = %(public_id)s AND revoked_at IS NULL;
+
+-- name: find_idempotency_record
+SELECT fingerprint, status, body FROM idempotency_record WHERE scope = %(scope)s AND key = %(key)s;
+
+-- name: lock_idempotency_key
+-- Two requests with one key at the same time: the second waits for the first, then finds its answer.
+SELECT pg_advisory_xact_lock(hashtextextended(%(scope)s || ' ' || %(key)s, 25457));
+
+-- name: add_idempotency_record
+INSERT INTO idempotency_record (scope, key, fingerprint, status, body)
+VALUES (%(scope)s, %(key)s, %(fingerprint)s, %(status)s, %(body)s::jsonb);
+
+-- name: prune_idempotency_records
+DELETE FROM idempotency_record WHERE created_at < clock_timestamp() - make_interval(secs => %(keep_s)s);

@@ -1,0 +1,56 @@
+-- name: renew_leases
+-- Extend this worker's leases; the answer says which are still current and which were told to stop.
+UPDATE lease l
+SET expires_at = clock_timestamp() + make_interval(secs => q.lease_ttl_s)
+FROM pool q
+WHERE q.id = l.pool_id AND l.worker_id = %(worker)s::uuid AND l.lease_id = ANY(%(leases)s)
+RETURNING l.lease_id, l.cancel_requested_at IS NOT NULL;
+
+-- name: pick_up_leases
+-- Leases that another engine's plan gave to this worker, with what is needed to run them.
+WITH mine AS (
+    UPDATE lease SET picked_up = true
+    WHERE worker_id = %(worker)s::uuid AND NOT picked_up
+    RETURNING lease_id, task_id, attempt, pool_id, tenant_id, extract(epoch FROM timeout_at - started_at)::float8 AS timeout_s
+)
+SELECT m.lease_id, m.task_id, m.attempt, m.pool_id, m.tenant_id, t.kind, t.key, m.timeout_s,
+       extract(epoch FROM p.deadline_at)::float8, %(worker)s::text, p.payload::text
+FROM mine m JOIN task t ON t.id = m.task_id JOIN task_payload p ON p.task_id = m.task_id
+ORDER BY m.lease_id;
+
+-- name: cancelled_leases
+SELECT lease_id FROM lease WHERE worker_id = %(worker)s::uuid AND cancel_requested_at IS NOT NULL;
+
+-- name: register_worker
+INSERT INTO worker (id, name, kind, slots, draining)
+VALUES (%(id)s::uuid, %(name)s, %(kind)s, %(slots)s::jsonb, false)
+ON CONFLICT (id) DO UPDATE SET slots = excluded.slots, draining = false, seen_at = clock_timestamp();
+
+-- name: see_worker
+-- The heartbeat of the process itself. Zero rows: the worker was forgotten and must register again.
+UPDATE worker SET seen_at = clock_timestamp() WHERE id = %(worker)s::uuid;
+
+-- name: drain_worker
+UPDATE worker SET draining = true WHERE id = %(worker)s::uuid;
+
+-- name: forget_worker
+DELETE FROM worker WHERE id = %(worker)s::uuid;
+
+-- name: forget_stale_workers
+DELETE FROM worker w
+WHERE w.seen_at < clock_timestamp() - make_interval(secs => %(stale_s)s)
+  AND NOT EXISTS (SELECT FROM lease l WHERE l.worker_id = w.id);
+
+-- name: take_leadership
+-- Become or stay the planner's leader. Zero rows: somebody else is.
+INSERT INTO leader AS l (name, holder, term, expires_at)
+VALUES ('planner', %(me)s::uuid, 1, clock_timestamp() + make_interval(secs => %(ttl_s)s))
+ON CONFLICT (name) DO UPDATE
+SET holder = excluded.holder,
+    term = l.term + CASE WHEN l.holder = excluded.holder THEN 0 ELSE 1 END,
+    expires_at = excluded.expires_at
+WHERE l.holder IS NULL OR l.holder = excluded.holder OR l.expires_at < clock_timestamp()
+RETURNING term;
+
+-- name: give_up_leadership
+UPDATE leader SET holder = NULL, expires_at = clock_timestamp() WHERE name = 'planner' AND holder = %(me)s::uuid;

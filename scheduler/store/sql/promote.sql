@@ -1,0 +1,19 @@
+-- name: promote_due
+-- Make due tasks ready. A retried task keeps the time at which it first became ready.
+WITH due AS (
+    SELECT id FROM task
+    WHERE state IN ('scheduled', 'retrying') AND due_at <= clock_timestamp()
+    ORDER BY due_at, id
+    LIMIT %(tasks_max)s
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE task t
+SET state = 'ready', ready_at = coalesce(t.ready_at, t.due_at), due_at = NULL
+FROM due WHERE t.id = due.id AND t.state IN ('scheduled', 'retrying')
+RETURNING t.id;
+
+-- name: next_due
+SELECT extract(epoch FROM due_at)::float8 FROM task
+WHERE state IN ('scheduled', 'retrying')
+ORDER BY due_at, id
+LIMIT 1;

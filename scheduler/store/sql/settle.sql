@@ -1,0 +1,83 @@
+-- name: prefer_indexes
+-- For this transaction: see `lock_dispatch`.
+SELECT set_config('enable_seqscan', 'off', true);
+
+-- name: end_leases
+-- End these leases and write their attempts into history. A lease missing from the result was not current: its report
+-- is stale. With `expired_only` a lease that was renewed meanwhile stays.
+WITH report AS (
+    SELECT * FROM unnest(%(leases)s::bigint[], %(outcomes)s::text[], %(classes)s::text[], %(messages)s::text[],
+                         %(retry_afters_s)s::float8[], %(usages)s::jsonb[])
+        AS r(lease_id, outcome, failure_class, message, retry_after_s, usage)
+),
+ended AS (
+    DELETE FROM lease l USING report r
+    WHERE l.lease_id = r.lease_id AND (NOT %(expired_only)s::boolean OR l.expires_at < clock_timestamp())
+    RETURNING l.*, r.outcome, r.failure_class, r.message, r.retry_after_s, r.usage
+),
+history AS (
+    INSERT INTO attempt (lease_id, task_id, number, pool_id, tenant_id, priority, worker_id, ready_at, started_at,
+                         finished_at, outcome, failure_class, message, retry_after_s, usage)
+    SELECT lease_id, task_id, attempt, pool_id, tenant_id, priority, worker_id, ready_at, started_at,
+           clock_timestamp(), outcome, failure_class, message, retry_after_s, usage
+    FROM ended
+)
+SELECT lease_id, task_id, attempt, pool_id, tenant_id, demand_id, amounts, cancel_requested_at IS NOT NULL,
+       extract(epoch FROM started_at)::float8
+FROM ended;
+
+-- name: read_retry_rules
+-- For failed attempts: how often and how the task may be tried again. The task's own rule goes before its pool's.
+SELECT t.id, t.max_attempts, q.backoff_initial_s, q.backoff_multiplier, q.backoff_max_s, p.retry
+FROM task t JOIN pool q ON q.id = t.pool_id LEFT JOIN task_payload p ON p.task_id = t.id
+WHERE t.id = ANY(%(tasks)s);
+
+-- name: apply_settlements
+-- Move tasks out of `running` and keep results. `attempts` guards against anything but the attempt that ended.
+WITH verdict AS (
+    SELECT * FROM unnest(%(tasks)s::bigint[], %(attempts)s::smallint[], %(states)s::text[], %(dues)s::float8[],
+                         %(spent)s::boolean[], %(results)s::jsonb[])
+        AS v(task_id, attempt, state, due_at, spent, result)
+),
+kept AS (
+    INSERT INTO task_result (task_id, result)
+    SELECT task_id, result FROM verdict WHERE result IS NOT NULL
+    ON CONFLICT (task_id) DO NOTHING
+)
+UPDATE task t
+SET state = v.state,
+    attempts = CASE WHEN v.spent THEN t.attempts ELSE t.attempts - 1 END,
+    due_at = to_timestamp(v.due_at),
+    finished_at = CASE WHEN v.state IN ('ready', 'retrying') THEN NULL ELSE clock_timestamp() END
+FROM verdict v
+WHERE t.id = v.task_id AND t.state = 'running' AND t.attempts = v.attempt;
+
+-- name: correct_levels
+-- Settlement of measured amounts: add what was reserved and not used, or take what was used beyond. May go below zero.
+-- Refill happens at the next plan; the burst caps it there.
+UPDATE resource_state s SET level = s.level + n.delta, taken_total = s.taken_total - n.delta
+FROM unnest(%(resources)s::bigint[], %(deltas)s::float8[]) AS n(resource_id, delta)
+WHERE s.resource_id = n.resource_id;
+
+-- name: lock_states
+-- The rows that a settlement will change, in the same order as the planner locks them.
+SELECT resource_id FROM resource_state WHERE resource_id = ANY(%(resources)s) ORDER BY resource_id FOR UPDATE;
+
+-- name: block_resources
+-- A provider asked us to stay away: nothing is taken before that time. Never shortens an earlier request.
+UPDATE resource_state s
+SET blocked_until = greatest(s.blocked_until, clock_timestamp() + make_interval(secs => n.seconds))
+FROM unnest(%(resources)s::bigint[], %(seconds)s::float8[]) AS n(resource_id, seconds)
+WHERE s.resource_id = n.resource_id;
+
+-- name: expired_leases
+SELECT lease_id FROM lease WHERE expires_at < clock_timestamp() ORDER BY lease_id LIMIT %(leases_max)s;
+
+-- name: overdue_cancellations
+-- Running tasks that were told to stop and did not acknowledge in time.
+SELECT lease_id FROM lease
+WHERE cancel_requested_at < clock_timestamp() - make_interval(secs => %(grace_s)s)
+ORDER BY lease_id LIMIT %(leases_max)s;
+
+-- name: read_now
+SELECT extract(epoch FROM clock_timestamp())::float8;

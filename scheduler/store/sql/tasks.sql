@@ -1,0 +1,77 @@
+-- name: cancel_waiting
+-- Cancel waiting tasks at once. A task missing from the result runs, or has ended.
+UPDATE task SET state = 'cancelled', due_at = NULL, finished_at = clock_timestamp()
+WHERE id = ANY(%(tasks)s) AND state IN ('blocked', 'scheduled', 'ready', 'retrying')
+RETURNING id;
+
+-- name: request_cancel
+-- Tell running attempts to stop; the first request stands.
+UPDATE lease SET cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
+WHERE task_id = ANY(%(tasks)s)
+RETURNING task_id;
+
+-- name: replay_tasks
+-- Start ended tasks afresh: same id and key, attempts from zero. Leases of earlier attempts ended with them, so their
+-- late reports stay rejected.
+UPDATE task
+SET state = 'ready', attempts = 0, replays = replays + 1, ready_at = clock_timestamp(), due_at = NULL,
+    latest_start = NULL, finished_at = NULL
+WHERE id = ANY(%(tasks)s) AND state IN ('dead_lettered', 'failed', 'shed', 'missed')
+RETURNING id;
+
+-- name: read_tasks
+SELECT t.id, tenant.slug, pool.name, t.kind, t.priority, t.state, t.key, t.attempts, t.max_attempts, t.replays,
+       extract(epoch FROM t.created_at)::float8, extract(epoch FROM t.ready_at)::float8,
+       extract(epoch FROM t.due_at)::float8, extract(epoch FROM t.finished_at)::float8,
+       extract(epoch FROM p.deadline_at)::float8, t.tenant_id, t.pool_id, t.demand_id, t.amounts, d.resource_ids,
+       p.tags, t.expected_s, extract(epoch FROM t.latest_start)::float8
+FROM task t
+JOIN tenant ON tenant.id = t.tenant_id
+JOIN pool ON pool.id = t.pool_id
+JOIN demand d ON d.id = t.demand_id
+LEFT JOIN task_payload p ON p.task_id = t.id
+WHERE t.id = ANY(%(tasks)s) AND (%(tenant)s::bigint IS NULL OR t.tenant_id = %(tenant)s)
+ORDER BY t.id DESC;
+
+-- name: read_payload
+SELECT payload::text FROM task_payload WHERE task_id = %(task)s;
+
+-- name: read_result
+SELECT result::text FROM task_result WHERE task_id = %(task)s;
+
+-- name: read_states
+SELECT id, state FROM task WHERE id = ANY(%(tasks)s);
+
+-- name: attempts_of_task
+SELECT a.lease_id, a.number, a.worker_id::text, extract(epoch FROM a.started_at)::float8,
+       extract(epoch FROM a.finished_at)::float8, a.outcome, a.failure_class, a.message, a.retry_after_s,
+       a.usage::text
+FROM attempt a WHERE a.task_id = %(task)s
+ORDER BY a.lease_id DESC LIMIT %(rows_max)s;
+
+-- name: lease_of_task
+SELECT lease_id, attempt, worker_id::text, extract(epoch FROM started_at)::float8,
+       cancel_requested_at IS NOT NULL
+FROM lease WHERE task_id = %(task)s;
+
+-- name: list_tasks
+-- Newest first, by keyset on id. Every filter is optional.
+SELECT t.id FROM task t
+WHERE (%(tenant)s::bigint IS NULL OR t.tenant_id = %(tenant)s)
+  AND (%(before)s::bigint IS NULL OR t.id < %(before)s)
+  AND (%(pools)s::bigint[] IS NULL OR t.pool_id = ANY(%(pools)s))
+  AND (%(states)s::text[] IS NULL OR t.state = ANY(%(states)s))
+  AND (%(priorities)s::smallint[] IS NULL OR t.priority = ANY(%(priorities)s))
+  AND (%(kinds)s::text[] IS NULL OR t.kind = ANY(%(kinds)s))
+  AND (%(key)s::text IS NULL OR t.key = %(key)s)
+ORDER BY t.id DESC
+LIMIT %(rows_max)s;
+
+-- name: ahead_in_lane
+-- Ready tasks of the same lane that go before this one, counted to a bound.
+SELECT count(*) FROM (
+    SELECT FROM task t JOIN task me ON me.id = %(task)s
+    WHERE t.state = 'ready' AND t.pool_id = me.pool_id AND t.priority = me.priority AND t.tenant_id = me.tenant_id
+      AND t.demand_id = me.demand_id AND (t.ready_at, t.id) < (me.ready_at, me.id)
+    LIMIT %(count_max)s
+) before;

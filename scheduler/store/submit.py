@@ -1,0 +1,118 @@
+"""Writes submitted tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Final
+
+from django.db import transaction
+
+from scheduler.policy.admission import Admitted, PoolTerms, Submission
+from scheduler.policy.types import DemandId, PoolId, ResourceId, TaskId, TenantId
+from scheduler.store import queries
+
+_SQL: Final = queries.load("submit.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """One task to insert. `fingerprint` is the hash of its content, for tasks with a key."""
+
+    id: TaskId
+    tenant: TenantId
+    submission: Submission
+    row: Admitted
+    demand: DemandId
+    fingerprint: bytes | None
+    retry: str | None
+    tags: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTask:
+    """The task that already has a key."""
+
+    id: TaskId
+    state: str
+    fingerprint: bytes | None
+
+
+def load_pool_terms(names: Sequence[str]) -> dict[str, PoolTerms]:
+    """Pools by name; unknown names are missing from the answer."""
+    rows = queries.fetch(_SQL["read_pool_terms"], {"names": list(names)})
+    return {name: PoolTerms(PoolId(pool), attempts, duration) for name, pool, attempts, duration in rows}
+
+
+_demand_ids: dict[tuple[ResourceId, ...], DemandId] = {}
+
+
+def demand_id(resources: tuple[ResourceId, ...]) -> DemandId:
+    """The id of a set of resources, added when it is new.
+
+    Sets never change, so a process remembers those it has seen, once the transaction that saw them has committed.
+    """
+    known = _demand_ids.get(resources)
+    if known is not None:
+        return known
+    row = queries.fetch_one(_SQL["find_demand"], {"resources": list(resources)})
+    if row is None:
+        row = queries.fetch_one(_SQL["add_demand"], {"resources": list(resources)})
+    if row is None:
+        return demand_id(resources)
+    found = DemandId(row[0])
+    transaction.on_commit(partial(_demand_ids.__setitem__, resources, found))
+    return found
+
+
+def forget_demands() -> None:
+    """Forget the remembered sets, for tests that empty the tables."""
+    _demand_ids.clear()
+
+
+def reserve_ids(count: int) -> list[TaskId]:
+    """Fresh task ids, ascending."""
+    return [TaskId(row[0]) for row in queries.fetch(_SQL["reserve_task_ids"], {"count": count})]
+
+
+def insert_tasks(tasks: Sequence[NewTask]) -> set[TaskId]:
+    """Insert tasks with their payloads. An id missing from the answer has a key that was used before."""
+    params = {
+        "ids": queries.array(t.id for t in tasks),
+        "tenants": queries.array(t.tenant for t in tasks),
+        "pools": queries.array(t.row.pool for t in tasks),
+        "demands": queries.array(t.demand for t in tasks),
+        "priorities": queries.array(int(t.submission.priority) for t in tasks),
+        "states": queries.array(t.row.state.value for t in tasks),
+        "max_attempts": queries.array(t.row.max_attempts for t in tasks),
+        "ready_ats": queries.array(t.row.ready_at for t in tasks),
+        "due_ats": queries.array(t.row.due_at for t in tasks),
+        "latest_starts": queries.array(t.row.latest_start for t in tasks),
+        "expected_s": queries.array(t.row.expected_s for t in tasks),
+        # An array of arrays must be rectangular, so each task's amounts travel as the text of an array.
+        "amounts": queries.text_array(_array_text(t.row.amounts) for t in tasks),
+        "kinds": queries.text_array(t.submission.kind for t in tasks),
+        "keys": queries.text_array(t.submission.key for t in tasks),
+        "payloads": queries.text_array(t.submission.payload for t in tasks),
+        "fingerprints": queries.text_array(None if t.fingerprint is None else "\\x" + t.fingerprint.hex() for t in tasks),
+        "deadline_ats": queries.array(t.row.deadline_at for t in tasks),
+        "timeouts_s": queries.array(t.submission.timeout_s for t in tasks),
+        "retries": queries.text_array(t.retry for t in tasks),
+        "tags": queries.text_array(t.tags for t in tasks),
+    }
+    return {TaskId(row[0]) for row in queries.fetch(_SQL["insert_tasks"], params)}
+
+
+@lru_cache(maxsize=4096)
+def _array_text(amounts: tuple[float, ...]) -> str:
+    return "{" + ",".join(map(repr, amounts)) + "}"
+
+
+def find_by_key(tenants: Sequence[TenantId], keys: Sequence[str]) -> dict[int, KnownTask]:
+    """Tasks with these (tenant, key) pairs, by position in the arguments."""
+    rows = queries.fetch(_SQL["find_by_key"], {"tenants": list(tenants), "keys": list(keys)})
+    return {
+        place - 1: KnownTask(TaskId(task), state, bytes(fingerprint) if fingerprint is not None else None)
+        for place, task, state, fingerprint in rows
+    }

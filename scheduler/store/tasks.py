@@ -1,0 +1,170 @@
+"""Reads tasks, and moves them at their owner's wish: cancel and replay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from scheduler.policy.states import TaskState
+from scheduler.policy.types import DemandId, LeaseId, PoolId, PriorityClass, ResourceId, TaskId, TenantId
+from scheduler.store import queries
+
+_SQL: Final = queries.load("tasks.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A task with the names of what it belongs to. Times are Unix seconds."""
+
+    id: TaskId
+    tenant: str
+    pool: str
+    kind: str
+    priority: PriorityClass
+    state: TaskState
+    key: str | None
+    attempts: int
+    max_attempts: int
+    replays: int
+    created_at: float
+    ready_at: float | None
+    due_at: float | None
+    finished_at: float | None
+    deadline_at: float | None
+    tenant_id: TenantId
+    pool_id: PoolId
+    demand_id: DemandId
+    amounts: tuple[float, ...]
+    resources: tuple[ResourceId, ...]
+    tags: dict[str, str] | None
+    expected_s: float
+    latest_start: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """A finished attempt. `usage` is JSON text."""
+
+    lease: LeaseId
+    number: int
+    worker: str
+    started_at: float
+    finished_at: float
+    outcome: str
+    failure_class: str | None
+    message: str | None
+    retry_after_s: float | None
+    usage: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRow:
+    """The attempt that runs now."""
+
+    lease: LeaseId
+    attempt: int
+    worker: str
+    started_at: float
+    cancel_requested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """Which tasks to list; None means any."""
+
+    tenant: TenantId | None = None
+    pools: tuple[PoolId, ...] | None = None
+    states: tuple[TaskState, ...] | None = None
+    priorities: tuple[PriorityClass, ...] | None = None
+    kinds: tuple[str, ...] | None = None
+    key: str | None = None
+
+
+def cancel_waiting(tasks: Sequence[TaskId]) -> set[TaskId]:
+    """Cancel those that wait; returns which."""
+    return {TaskId(row[0]) for row in queries.fetch(_SQL["cancel_waiting"], {"tasks": list(tasks)})}
+
+
+def request_cancel(tasks: Sequence[TaskId]) -> set[TaskId]:
+    """Tell the running ones to stop; returns which."""
+    return {TaskId(row[0]) for row in queries.fetch(_SQL["request_cancel"], {"tasks": list(tasks)})}
+
+
+def replay(tasks: Sequence[TaskId]) -> set[TaskId]:
+    """Start ended ones afresh; returns which."""
+    return {TaskId(row[0]) for row in queries.fetch(_SQL["replay_tasks"], {"tasks": list(tasks)})}
+
+
+def load(tasks: Sequence[TaskId], *, tenant: TenantId | None) -> list[TaskRow]:
+    """These tasks, newest first, as far as they belong to `tenant` (None: any tenant)."""
+    return [_row(row) for row in queries.fetch(_SQL["read_tasks"], {"tasks": list(tasks), "tenant": tenant})]
+
+
+def _row(row: queries.Row) -> TaskRow:
+    head, priority, state, tail = row[:4], row[4], row[5], row[6:]
+    *middle, amounts, resources, tags, expected_s, latest_start = tail
+    return TaskRow(
+        *head,
+        PriorityClass(priority),
+        TaskState(state),
+        *middle,
+        tuple(amounts),
+        tuple(resources),
+        None if tags is None else orjson.loads(tags),
+        expected_s,
+        latest_start,
+    )
+
+
+def load_payload(task: TaskId) -> str | None:
+    """The payload as JSON text."""
+    row = queries.fetch_one(_SQL["read_payload"], {"task": task})
+    return None if row is None else row[0]
+
+
+def load_result(task: TaskId) -> str | None:
+    """The result as JSON text, once there is one."""
+    row = queries.fetch_one(_SQL["read_result"], {"task": task})
+    return None if row is None else row[0]
+
+
+def load_states(tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
+    """Where these tasks stand."""
+    rows = queries.fetch(_SQL["read_states"], {"tasks": list(tasks)})
+    return {TaskId(task): TaskState(state) for task, state in rows}
+
+
+def load_attempts(task: TaskId, *, rows_max: int = 100) -> list[AttemptRow]:
+    """The task's finished attempts, newest first."""
+    rows = queries.fetch(_SQL["attempts_of_task"], {"task": task, "rows_max": rows_max})
+    return [AttemptRow(*row) for row in rows]
+
+
+def load_lease(task: TaskId) -> LeaseRow | None:
+    """The task's running attempt."""
+    row = queries.fetch_one(_SQL["lease_of_task"], {"task": task})
+    return None if row is None else LeaseRow(*row)
+
+
+def list_ids(wanted: TaskFilter, *, before: TaskId | None, rows_max: int) -> list[TaskId]:
+    """Ids of matching tasks below `before`, newest first."""
+    params = {
+        "tenant": wanted.tenant,
+        "before": before,
+        "pools": None if wanted.pools is None else list(wanted.pools),
+        "states": None if wanted.states is None else [s.value for s in wanted.states],
+        "priorities": None if wanted.priorities is None else [int(p) for p in wanted.priorities],
+        "kinds": None if wanted.kinds is None else list(wanted.kinds),
+        "key": wanted.key,
+        "rows_max": rows_max,
+    }
+    return [TaskId(row[0]) for row in queries.fetch(_SQL["list_tasks"], params)]
+
+
+def count_ahead_in_lane(task: TaskId, *, count_max: int) -> int:
+    """Ready tasks of the same lane that go first, at most `count_max`."""
+    row = queries.fetch_one(_SQL["ahead_in_lane"], {"task": task, "count_max": count_max})
+    return 0 if row is None else int(row[0])
