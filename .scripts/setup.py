@@ -108,6 +108,6 @@ def _run(*command: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or sys.argv[1] not in LOCKS:
+    if sys.argv[1:] not in [[kind] for kind in LOCKS]:
         sys.exit("usage: setup.py run|dev")
     main(sys.argv[1])

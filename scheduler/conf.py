@@ -63,7 +63,7 @@ class Config:
 class Bounds(NamedTuple):
     """Default of one numeric setting and the range inside which the product was designed to work."""
 
-    default: float
+    default: int | float
     low: float
     high: float
 
@@ -83,7 +83,8 @@ NUMBERS: Mapping[str, Bounds] = {
     "snapshot_interval_s": Bounds(1.0, 0.2, 60.0),
     "shutdown_grace_s": Bounds(5.0, 0.0, 3_600.0),
 }
-PORT_BOUNDS = Bounds(8_000, 1, 65_535)
+# The next port is the provider simulator's.
+PORT_BOUNDS = Bounds(8_000, 1, 65_534)
 
 # (smaller, larger, why): the first must be below the second, or the product would contradict itself.
 ORDERED: tuple[tuple[str, str, str], ...] = (
@@ -129,11 +130,11 @@ def _number(environ: Mapping[str, str], variable: str, bounds: Bounds) -> int | 
     text = environ.get(variable) or ""
     if not text:
         return bounds.default
-    kind = type(bounds.default)
+    whole = isinstance(bounds.default, int)
     try:
-        value = kind(text)
+        value = int(text) if whole else float(text)
     except ValueError:
-        noun = "a whole number" if kind is int else "a number"
+        noun = "a whole number" if whole else "a number"
         raise ConfigurationError(f"{variable} must be {noun}, not {text!r}.") from None
     # Written so that NaN, which compares false with everything, is refused as well.
     if not bounds.low <= value <= bounds.high:

@@ -18,10 +18,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import IO, ContextManager
+from typing import IO, Self
 
 import psycopg
 from psycopg import sql
@@ -74,7 +74,7 @@ class EmbeddedServer:
         self.socket_dir = _socket_dir(self.pgdata)
         self._claim: IO[bytes] | None = None
 
-    def __enter__(self) -> "EmbeddedServer":
+    def __enter__(self) -> Self:
         self.attach()
         return self
 
@@ -268,7 +268,7 @@ class EmbeddedServer:
             yield
 
 
-def embedded_database() -> ContextManager[EmbeddedServer | None]:
+def embedded_database() -> AbstractContextManager[EmbeddedServer | None]:
     """Return a context in which this process's database is up: the embedded server, or nothing to do."""
     config = conf.current()
     return EmbeddedServer(config.data_dir) if config.embedded else nullcontext()
@@ -339,7 +339,7 @@ def _unprivileged_account() -> pwd.struct_passwd:
 
 
 def _let_traverse(path: Path) -> None:
-    """Let other accounts pass through, not list, the directories above ``path``; only needed, and only done, as root."""
+    """Let other accounts pass through, not list, the directories above ``path``; needed, and done, only as root."""
     for parent in path.parents:
         mode = parent.stat().st_mode
         if not mode & stat.S_IXOTH:

@@ -8,12 +8,12 @@ os.environ.setdefault("CRONOQ_SECRET_KEY", "only-for-tests-" * 4)
 os.environ.setdefault("CRONOQ_ALLOWED_HOSTS", "testserver,127.0.0.1,localhost")
 os.environ.setdefault("CRONOQ_ORIGINS", "http://testserver,http://127.0.0.1,http://localhost")
 
-from cronoq_app.settings import *  # noqa: E402, F403  # everything but what is named below
+from cronoq_app.settings import *  # noqa: F403  # everything but what is named below
 
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-STATIC_ROOT = None
+STATIC_ROOT = None  # type: ignore[assignment]  # nothing is collected
 WHITENOISE_USE_FINDERS = True
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

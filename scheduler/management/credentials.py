@@ -1,6 +1,6 @@
 """The file that tells a newcomer how to get in, and where the local provider simulator listens.
 
-Decides the file's place, mode and fields. Secrets are only ever in this file and, hashed, in the database; it must never
+Decides the file's place, mode and fields. Secrets are only in this file and, hashed, in the database; it must never
 print one.
 """
 

@@ -33,14 +33,22 @@ class EngineThread:
     def stop(self) -> None:
         """Let running work end within the engine's own grace, and wait for that. Callable more than once."""
         self._asked.set()
-        self._on_loop(lambda: self._stop and self._stop.set())
+        self._on_loop(self._ask)
         if self._thread.is_alive():
             self._thread.join()
 
     def abandon(self) -> None:
         """End without waiting: what runs is left to its lease."""
         self._asked.set()
-        self._on_loop(lambda: self._task and self._task.cancel())
+        self._on_loop(self._cancel)
+
+    def _ask(self) -> None:
+        if self._stop is not None:
+            self._stop.set()
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
     def _on_loop(self, call: Callable[[], object]) -> None:
         if self._loop is None:

@@ -7,12 +7,18 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from typing import cast
 
 # Installs the asyncio reactor; must come before any other import of Twisted.
 from daphne.server import Server, twisted_loop
-from twisted.internet import defer, reactor
+from twisted.internet import defer
+from twisted.internet import reactor as installed_reactor
+from twisted.internet.asyncioreactor import AsyncioSelectorReactor
 
 logger = logging.getLogger(__name__)
+
+# The module is a placeholder for whichever reactor was installed.
+reactor = cast("AsyncioSelectorReactor", installed_reactor)
 
 BACKLOG = 1024
 # Requests and sockets that do not end by themselves are cut off after this.
@@ -55,7 +61,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.close()
         reason = error.strerror or str(error)
         raise PortTaken(f"Cannot listen on {host}:{port} ({reason}). Set PORT to another one.") from error
-    listener.setblocking(False)
+    listener.setblocking(False)  # noqa: FBT003  # the library's signature
     return listener
 
 
@@ -81,8 +87,8 @@ def stop() -> None:
 
 
 def _stop_reactor() -> None:
-    if reactor.running:  # type: ignore[attr-defined]  # the installed reactor, unknown to the types
-        reactor.stop()  # type: ignore[attr-defined]  # likewise
+    if reactor.running:
+        reactor.stop()  # type: ignore[no-untyped-call]  # Twisted types it partly
 
 
 def on_signal(number: int, handle: Callable[[], None]) -> None:

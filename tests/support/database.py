@@ -5,14 +5,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import django
 import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, connections
+from django.db.backends.postgresql.base import DatabaseWrapper
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from scheduler import conf
 from scheduler.postgres import EmbeddedServer, database_url
@@ -34,7 +35,7 @@ def url_of(name: str) -> str:
 
 @contextmanager
 def test_database(worker: str) -> Iterator[str]:
-    """Point Django at a fresh, migrated database; yields its name and drops it afterwards. The server comes up first."""
+    """Bring the server up and point Django at a fresh, migrated database; yields its name and drops it afterwards."""
     config = conf.current()
     server = EmbeddedServer(config.data_dir) if config.embedded else None
     if server is not None:
@@ -70,7 +71,8 @@ def use_database(name: str) -> None:
 def close_connections() -> None:
     """Close this thread's connections and the pool behind them."""
     connections.close_all()
-    connection.close_pool()
+    # The default connection is PostgreSQL's, whose pool the general type does not know.
+    cast("DatabaseWrapper", connection).close_pool()
 
 
 def empty_tables(name: str) -> None:
@@ -97,8 +99,7 @@ def empty_tables(name: str) -> None:
 
 def _admin() -> psycopg.Connection:
     """Connect to the server's maintenance database."""
-    fields = conninfo_to_dict(database_url(conf.current()))
-    return psycopg.connect(make_conninfo(**{**fields, "dbname": "postgres"}), autocommit=True)
+    return psycopg.connect(url_of("postgres"), autocommit=True)
 
 
 def _ready_template(admin: psycopg.Connection) -> str:

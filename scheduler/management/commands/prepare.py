@@ -15,7 +15,7 @@ class Command(BaseCommand):
 
     help = "Bring database, static files and demo defaults up to date."
 
-    def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
+    def handle(self, *args: Any, **options: Any) -> None:
         """Run the steps in order."""
         call_command("migrate", interactive=False, verbosity=0)
         static_files.collect()

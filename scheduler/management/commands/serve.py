@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
         parser.add_argument("--with-parent", action="store_true", help="stop when the starting process ends")
 
-    def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002  # Django's signature
+    def handle(self, *args: Any, **options: Any) -> None:
         """Take the port, then run the parts."""
         if options["with_parent"]:
             die_with_parent()
