@@ -71,8 +71,8 @@ class Serving:
 
     def _on_listening(self) -> None:
         """Say where we are, and let the demo begin."""
-        print(f"Serving {credentials.url(self._config)}", flush=True)  # noqa: T201  # the one line people wait for
-        print(f"Sign-in and tokens: {credentials.path(self._config)}. Ctrl-C stops.", flush=True)  # noqa: T201
+        _say(f"Serving {credentials.url(self._config)}")
+        _say(f"Sign-in and tokens: {credentials.path(self._config)}. Ctrl-C stops.")
         if self._config.demo:
             self._children.start(_demo(self._config))
 
@@ -82,7 +82,7 @@ class Serving:
             self._force()
             return
         self._ending.set()
-        print("Stopping. Once more to stop at once.", flush=True)  # noqa: T201
+        _say("Stopping. Once more to stop at once.")
         threading.Thread(target=self._stop_in_order, name="stop", daemon=True).start()
 
     def _stop_in_order(self) -> None:
@@ -118,6 +118,11 @@ class Serving:
                 server.revive()
             except PostgresError as error:
                 logger.error("%s", error)  # noqa: TRY400  # the message is the whole story
+
+
+def _say(sentence: str) -> None:
+    """Tell the person at the terminal."""
+    print(sentence, flush=True)  # noqa: T201  # this is what a person waits for, not a log line
 
 
 def _provider(config: conf.Config) -> Child:
