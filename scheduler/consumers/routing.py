@@ -1,0 +1,9 @@
+"""The table of websocket routes."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from scheduler.consumers.ops import OpsConsumer
+
+websocket_urlpatterns = [path("ws/ops/", OpsConsumer.as_asgi())]

@@ -1,0 +1,155 @@
+"""Decides what on the board needs a person, how urgent it is, and how to say it in one sentence with its cause.
+
+Pure: the board and nothing else. It must never decide from a colour, a threshold set by a viewer, or a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from scheduler.live import wording
+from scheduler.live.board import Board, PoolView, ResourceView, element_id
+
+NOTICES_MAX: Final = 20
+OLDEST_WAITING_S: Final = 300
+SATURATED_FRACTION: Final = 0.95
+FAILING_FRACTION: Final = 0.2
+FAILING_PER_S_MIN: Final = 0.05
+BLOCKED_LONG_S: Final = 60
+
+
+class Urgency(IntEnum):
+    """Worst first."""
+
+    ACT = 0
+    WATCH = 1
+    PAUSED = 2
+
+    @property
+    def word(self) -> str:
+        """What the page says."""
+        return {Urgency.ACT: "Act now", Urgency.WATCH: "Watch", Urgency.PAUSED: "Paused"}[self]
+
+    @property
+    def icon(self) -> str:
+        """The symbol beside the word."""
+        return {Urgency.ACT: "cross", Urgency.WATCH: "warn", Urgency.PAUSED: "pause"}[self]
+
+    @property
+    def tone(self) -> str:
+        """The colour class of word and symbol."""
+        return {Urgency.ACT: "bad", Urgency.WATCH: "warn", Urgency.PAUSED: "quiet"}[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One line under "Needs attention": ``subject`` is the linked name, ``says`` the rest of the sentence."""
+
+    id: str
+    urgency: Urgency
+    kind: str
+    subject: str
+    says: str
+    detail: str
+    since_s: float | None = None
+
+    @property
+    def says_id(self) -> str:
+        """The id of the element that holds `says`."""
+        return f"{self.id}-says"
+
+    @property
+    def detail_id(self) -> str:
+        """The id of the element that holds `detail`."""
+        return f"{self.id}-detail"
+
+
+def needs_attention(board: Board) -> list[Notice]:
+    """Every notice of the board, most urgent first, then in order of subject; at most `NOTICES_MAX`."""
+    notices = [*_engine_notices(board)]
+    for pool in board.pools:
+        notices.extend(_pool_notices(pool))
+    for resource in board.resources:
+        notices.extend(_resource_notices(board, resource))
+    return sorted(notices, key=lambda notice: (notice.urgency, notice.subject, notice.id))[:NOTICES_MAX]
+
+
+def headline(notices: list[Notice]) -> str:
+    """One sentence for screen readers; it changes only when the set of notices does."""
+    if not notices:
+        return "Nothing needs attention."
+    subjects = wording.name_list(list(dict.fromkeys(notice.subject for notice in notices)))
+    return f"{wording.plural(len(notices), 'thing needs', 'things need')} attention: {subjects}."
+
+
+def _engine_notices(board: Board) -> Iterator[Notice]:
+    if not board.exists or board.workers:
+        return
+    urgency = Urgency.ACT if board.totals.waiting else Urgency.WATCH
+    detail = f"{wording.plural(board.totals.waiting, 'task')} waiting · start one with “manage.py engine”"
+    yield Notice("att-engines", urgency, "engine", "Engines", "are missing: none is connected", detail)
+
+
+def _pool_notices(pool: PoolView) -> Iterator[Notice]:
+    if pool.state == "paused":
+        yield _paused(pool)
+    elif pool.bound and pool.bound.code in {"no_worker", "no_matching_worker"} and pool.waiting:
+        says = f"has no worker for {wording.plural(pool.waiting, 'waiting task')}"
+        yield _pool_notice(pool, "worker", Urgency.ACT, says, pool.bound.text)
+    elif pool.state == "draining":
+        says = "is draining and starts nothing new"
+        detail = f"{wording.plural(pool.running, 'task')} still running"
+        yield _pool_notice(pool, "drain", Urgency.WATCH, says, detail)
+    if _is_failing(pool):
+        share = wording.percent(pool.failed_per_s / (pool.failed_per_s + pool.succeeded_per_s))
+        detail = f"{wording.rate(pool.failed_per_s * 60)} failures per minute"
+        yield _pool_notice(pool, "fail", Urgency.ACT, f"fails {share} of its attempts", detail)
+    if pool.state == "running" and (pool.oldest_waiting_s or 0) >= OLDEST_WAITING_S:
+        says = f"has kept a task waiting for {wording.duration(pool.oldest_waiting_s)}"
+        detail = pool.bound.text if pool.bound else f"{wording.plural(pool.waiting, 'task')} waiting"
+        yield _pool_notice(pool, "old", Urgency.WATCH, says, detail)
+
+
+def _pool_notice(pool: PoolView, aspect: str, urgency: Urgency, says: str, detail: str) -> Notice:
+    return Notice(f"att-{aspect}-{pool.id}", urgency, "pool", pool.name, says, detail)
+
+
+def _paused(pool: PoolView) -> Notice:
+    waiting = f"{wording.plural(pool.waiting, 'task')} waiting" if pool.waiting else "nothing waiting"
+    if not pool.pause:
+        return _pool_notice(pool, "pause", Urgency.PAUSED, "is paused", waiting)
+    detail = f"by {pool.pause.by} · “{pool.pause.reason}” · {waiting}"
+    return Notice(
+        f"att-pause-{pool.id}", Urgency.PAUSED, "pool", pool.name, "is paused", detail, since_s=pool.pause.at_s
+    )
+
+
+def _is_failing(pool: PoolView) -> bool:
+    finished_per_s = pool.failed_per_s + pool.succeeded_per_s
+    return pool.failed_per_s >= FAILING_PER_S_MIN and pool.failed_per_s >= FAILING_FRACTION * finished_per_s
+
+
+def _resource_notices(board: Board, resource: ResourceView) -> Iterator[Notice]:
+    notice_id = element_id("att-r", resource.name)
+    if resource.paused:
+        detail = f"{wording.plural(resource.waiting, 'task')} waiting for it"
+        yield Notice(notice_id, Urgency.PAUSED, "resource", resource.name, "is paused: its limit is 0", detail)
+    elif resource.blocked_until_s is not None and resource.blocked_until_s > (board.as_of_s or 0):
+        left_s = resource.blocked_until_s - (board.as_of_s or 0)
+        urgency = Urgency.ACT if left_s > BLOCKED_LONG_S else Urgency.WATCH
+        says = f"is refused by its provider until {wording.clock(resource.blocked_until_s)} UTC"
+        detail = f"{wording.plural(resource.waiting, 'task')} waiting · asks again by itself"
+        yield Notice(notice_id, urgency, "resource", resource.name, says, detail)
+    elif is_bottleneck(resource):
+        pools = [pool.name for pool in board.pools if pool.bound and pool.bound.resource == resource.name]
+        says = f"is the bottleneck of {wording.name_list(pools)}" if pools else "is used up"
+        detail = f"{wording.percent(resource.used_fraction)} used · {wording.plural(resource.waiting, 'task')} waiting"
+        yield Notice(notice_id, Urgency.WATCH, "resource", resource.name, says, detail)
+
+
+def is_bottleneck(resource: ResourceView) -> bool:
+    """Whether work waits because this resource is used up."""
+    return resource.used_fraction >= SATURATED_FRACTION and resource.waiting > 0

@@ -1,0 +1,109 @@
+"""Holds the newest board of this process and decides when to look for a newer one: at most once per second.
+
+Shared by the feed (sockets) and by plain page requests (first paint, polling), so that the database sees one small read
+per second and process however many people look. It must never block longer than one read takes, and it keeps the last
+board when the database does not answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from django.db import Error as DatabaseError
+
+from scheduler.live.board import EMPTY, Board, read_board
+from scheduler.live.frames import Frame, Key
+from scheduler.live.pages import draw_page
+from scheduler.reads.snapshot import SnapshotRow, latest_snapshot
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_S: Final = 1.0
+FRESH_S: Final = 0.9  # a little under a second, so that a once-per-second look is never answered from the last one
+FRAMES_KEPT_MAX: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A board, how old it was when this process first saw it, and whether the last look for a newer one failed."""
+
+    board: Board
+    age_at_sight_s: float
+    seen_at_s: float
+    lost: bool = False
+
+    def age_s(self, now_s: float) -> float:
+        """Seconds since the snapshot was taken, by this process's monotonic clock."""
+        return self.age_at_sight_s + now_s - self.seen_at_s
+
+
+class Newest:
+    """The newest board and the frames drawn from it. Safe to use from any thread."""
+
+    def __init__(
+        self,
+        read: Callable[[], SnapshotRow | None] = latest_snapshot,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._read, self._monotonic, self._wall = read, monotonic, wall
+        self._lock = threading.Lock()
+        self._sight = Sight(EMPTY, 0.0, monotonic())
+        self._looked_at_s = float("-inf")
+        self._frames: dict[Key, Frame] = {}
+
+    def look(self) -> Sight:
+        """The newest board, read again if the last look is a second old."""
+        with self._lock:
+            now_s = self._monotonic()
+            if now_s - self._looked_at_s >= FRESH_S:
+                self._sight = self._look_again(now_s)
+                self._looked_at_s = now_s
+            return self._sight
+
+    def age_s(self) -> float:
+        """The age of the newest board in seconds, without looking for a newer one."""
+        return self._sight.age_s(self._monotonic())
+
+    def frame(self, key: Key) -> Frame:
+        """The page drawn from the newest board; drawn once per board, whoever asks. `KeyError` for an unknown page."""
+        board = self.look().board
+        kept = self._frames.get(key)
+        if kept is not None and kept.seq == board.seq:
+            return kept
+        frame = draw_page(key, board)
+        if len(self._frames) >= FRAMES_KEPT_MAX:
+            self._frames.clear()
+        self._frames[key] = frame
+        return frame
+
+    def forget(self) -> None:
+        """Start over, as in a new process."""
+        with self._lock:
+            self._sight = Sight(EMPTY, 0.0, self._monotonic())
+            self._looked_at_s = float("-inf")
+            self._frames.clear()
+
+    def _look_again(self, now_s: float) -> Sight:
+        before = self._sight
+        try:
+            row = self._read()
+        except DatabaseError as error:
+            log.warning("The snapshot could not be read: %s", error)
+            return Sight(before.board, before.age_at_sight_s, before.seen_at_s, lost=True)
+        if row is None:
+            return Sight(EMPTY, 0.0, now_s)
+        if row.seq == before.board.seq:
+            return Sight(before.board, before.age_at_sight_s, before.seen_at_s)
+        # A board that replaces one this process watched is as old as the last look at most, whatever the clocks of
+        # two machines say; the first one can only be judged by them.
+        age_s = 0.0 if before.board.exists else max(self._wall() - row.as_of, 0.0)
+        return Sight(read_board(row.seq, row.as_of, row.body), age_s, now_s)
+
+
+newest = Newest()

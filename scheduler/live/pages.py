@@ -1,0 +1,114 @@
+"""Names every live page, the template that draws it, and what that template is given. Adding a page is adding an entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scheduler.live import drawing, rows
+from scheduler.live.attention import headline, needs_attention
+from scheduler.live.board import CLASSES, Board, WorkerView
+from scheduler.live.frames import Frame, Key
+from scheduler.live.render import draw
+
+ROWS_ON_OVERVIEW_MAX: Final = 12
+ROWS_MAX: Final = 100
+SCOPE_CHARS_MAX: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class LivePage:
+    """A template under ``templates/live/`` and the function from a board and a scope to its values."""
+
+    template: str
+    values: Callable[[Board, str], Mapping[str, Any]]
+
+
+def draw_page(key: Key, board: Board) -> Frame:
+    """The frame of a live page; `KeyError` for a page that does not exist."""
+    page = LIVE_PAGES[key.page]
+    return draw(key, board, page.template, page.values(board, key.scope))
+
+
+def is_live(key: Key) -> bool:
+    """Whether somebody may watch this: a known page, with a scope exactly when the page is about one thing."""
+    return key.page in LIVE_PAGES and len(key.scope) <= SCOPE_CHARS_MAX and (key.page == "pool") == bool(key.scope)
+
+
+def _overview(board: Board, _scope: str) -> dict[str, Any]:
+    notices = needs_attention(board)
+    chart = _attempts(board)
+    return {
+        "notices": notices,
+        "headline": headline(notices),
+        "figures": rows.overview_figures(board),
+        **_pool_table(board, ROWS_ON_OVERVIEW_MAX),
+        **_resource_table(board, ROWS_ON_OVERVIEW_MAX),
+        "chart": chart,
+        "chart_half": chart.top / 2 if chart else None,
+        "failed_per_s": board.totals.failed_per_min / 60,
+        "failures": board.failures,
+        **_worker_table(board.workers),
+    }
+
+
+def _pools(board: Board, _scope: str) -> dict[str, Any]:
+    return _pool_table(board, ROWS_MAX)
+
+
+def _resources(board: Board, _scope: str) -> dict[str, Any]:
+    return _resource_table(board, ROWS_MAX)
+
+
+def _pool(board: Board, name: str) -> dict[str, Any]:
+    pool = board.pool(name)
+    if pool is None:
+        return {"row": None}
+    waited_for = pool.bound.resource if pool.bound else None
+    return {
+        "row": rows.pool_row(pool, pool.waiting),
+        "figures": rows.pool_figures(pool),
+        "classes": rows.class_rows(pool),
+        "resources": [row for row in rows.resource_rows(board) if row.resource.name == waited_for],
+        "failures": [failure for failure in board.failures if failure.pool == name],
+        **_worker_table([worker for worker in board.workers if name in worker.pools or not worker.pools]),
+    }
+
+
+LIVE_PAGES: Final[Mapping[str, LivePage]] = {
+    "overview": LivePage("live/overview.html", _overview),
+    "pools": LivePage("live/pools.html", _pools),
+    "pool": LivePage("live/pool.html", _pool),
+    "resources": LivePage("live/resources.html", _resources),
+}
+
+
+def _pool_table(board: Board, rows_max: int) -> dict[str, Any]:
+    found = rows.pool_rows(board)
+    return {"pools": found[:rows_max], "pools_left": max(len(found) - rows_max, 0), "classes": CLASSES}
+
+
+def _resource_table(board: Board, rows_max: int) -> dict[str, Any]:
+    found = rows.resource_rows(board)
+    return {"resources": found[:rows_max], "resources_left": max(len(found) - rows_max, 0)}
+
+
+def _worker_table(workers: Sequence[WorkerView]) -> dict[str, Any]:
+    found = rows.worker_rows(workers)
+    return {
+        "workers": found[:ROWS_ON_OVERVIEW_MAX],
+        "workers_left": max(len(found) - ROWS_ON_OVERVIEW_MAX, 0),
+        "slots": sum(worker.slots for worker in workers),
+        "busy": sum(worker.busy for worker in workers),
+    }
+
+
+def _attempts(board: Board) -> drawing.Chart | None:
+    history, seq = board.history, board.seq
+    series = {
+        "started": drawing.settled(history.started_per_s, seq),
+        "succeeded": drawing.settled(history.succeeded_per_s, seq),
+        "failed": drawing.settled(history.failed_per_s, seq),
+    }
+    return drawing.chart(series, board.interval_s)

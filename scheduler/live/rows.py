@@ -1,0 +1,278 @@
+"""Decides what each line of a page says: its state in a word, its bar, its cells' ids, and its place among the others.
+
+Pure: views of the board in, rows for templates out. Order is coarse on purpose: rows that people aim at must not move
+with every number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.live import drawing, wording
+from scheduler.live.attention import is_bottleneck
+from scheduler.live.board import Board, PoolView, ResourceView, WorkerView, element_id
+
+_TROUBLE: Final = {"bad": 0, "warn": 1, "quiet": 2}
+_POOL_CELLS: Final = (
+    "state waiting bar scheduled retrying running started failed workers oldest bound"
+).split()
+_RESOURCE_CELLS: Final = ("state", "bar", "use", "detail")
+_WORKER_CELLS: Final = ("role", "bar", "slots", "seen")
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A state in three ways at once: symbol, word and tone."""
+
+    icon: str
+    word: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    pool: PoolView
+    ids: dict[str, str]
+    chip: Chip
+    bar: list[drawing.Segment]
+    bound: str
+
+    @property
+    def failed_per_min(self) -> float:
+        return self.pool.failed_per_s * 60
+
+    @property
+    def bound_sentence(self) -> str:
+        """What keeps the pool from starting more, as a sentence of its own."""
+        if self.bound:
+            return self.bound
+        return "Nothing: there is no work waiting." if not self.pool.waiting else "Nothing: work starts as it comes."
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRow:
+    resource: ResourceView
+    ids: dict[str, str]
+    chip: Chip
+    bar: list[drawing.Segment]
+    use: str
+    detail: str
+
+    @property
+    def kind(self) -> str:
+        """The kind in words, with its declared size."""
+        resource = self.resource
+        if resource.kind == "semaphore":
+            return f"semaphore · {wording.amount(resource.permits or resource.capacity)} permits"
+        return f"token bucket · {wording.amount(resource.rate)} / s, burst {wording.amount(resource.burst)}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    worker: WorkerView
+    ids: dict[str, str]
+    bar: list[drawing.Segment]
+    pools: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRow:
+    name: str
+    number: int
+    bar: list[drawing.Segment]
+    share: str
+
+    @property
+    def count_id(self) -> str:
+        return f"class-{self.name}-count"
+
+    @property
+    def bar_id(self) -> str:
+        return f"class-{self.name}-bar"
+
+    @property
+    def share_id(self) -> str:
+        return f"class-{self.name}-share"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One large number: with a sparkline under it, or a note."""
+
+    name: str
+    label: str
+    value: str
+    spark: drawing.Spark | None = None
+    note: str = ""
+
+    @property
+    def dom_id(self) -> str:
+        return f"figure-{self.name}"
+
+    @property
+    def extra_id(self) -> str:
+        return f"figure-{self.name}-extra"
+
+
+def _cell_ids(row_id: str, cells: Iterable[str]) -> dict[str, str]:
+    return {cell: f"{row_id}-{cell}" for cell in cells}
+
+
+def pool_rows(board: Board) -> list[PoolRow]:
+    """Every pool, trouble first, then by name. Bars share one scale, so that lengths compare."""
+    whole = max((pool.waiting for pool in board.pools), default=0)
+    rows = (pool_row(pool, whole) for pool in board.pools)
+    return sorted(rows, key=lambda row: (_TROUBLE.get(row.chip.tone, 3), row.pool.name))
+
+
+def pool_row(pool: PoolView, whole: int) -> PoolRow:
+    """One pool against the `whole` its bar is drawn on."""
+    bound = (pool.bound.text or pool.bound.code.replace("_", " ")) if pool.bound else ""
+    return PoolRow(
+        pool=pool,
+        ids=_cell_ids(pool.id, _POOL_CELLS),
+        chip=_pool_chip(pool),
+        bar=drawing.segments(pool.by_class, whole),
+        bound=bound[:1].upper() + bound[1:] if bound and not (pool.bound and pool.bound.resource) else bound,
+    )
+
+
+def _pool_chip(pool: PoolView) -> Chip:
+    if pool.state == "paused":
+        return Chip("pause", "Paused", "quiet")
+    if pool.state == "draining":
+        return Chip("drain", "Draining", "warn")
+    if pool.bound and pool.bound.code in {"no_worker", "no_matching_worker"} and pool.waiting:
+        return Chip("cross", "No worker", "bad")
+    if pool.running or pool.waiting:
+        return Chip("ok", "Running", "ok")
+    return Chip("idle", "Idle", "still")
+
+
+def class_rows(pool: PoolView) -> list[ClassRow]:
+    """The waiting tasks of a pool by class, most urgent class first."""
+    return [
+        ClassRow(
+            name=cls,
+            number=number,
+            bar=drawing.segments([(cls, number)], pool.waiting),
+            share=wording.percent(number / pool.waiting) if pool.waiting else wording.NONE,
+        )
+        for cls, number in pool.by_class
+    ]
+
+
+def resource_rows(board: Board) -> list[ResourceRow]:
+    """Every resource, worst first in coarse steps, then by name."""
+    rows = (_resource_row(resource, board.as_of_s or 0.0) for resource in board.resources)
+    return sorted(rows, key=lambda row: (_TROUBLE.get(row.chip.tone, 3), row.resource.name))
+
+
+def _resource_row(resource: ResourceView, now_s: float) -> ResourceRow:
+    chip = _resource_chip(resource, now_s)
+    tone = "hot" if chip.tone in {"warn", "bad"} else "use"
+    return ResourceRow(
+        resource=resource,
+        ids=_cell_ids(resource.id, _RESOURCE_CELLS),
+        chip=chip,
+        bar=drawing.segments([(tone, resource.used_fraction)], 1.0),
+        use=_use(resource),
+        detail=_resource_detail(resource, now_s),
+    )
+
+
+def _resource_chip(resource: ResourceView, now_s: float) -> Chip:
+    if resource.paused:
+        return Chip("pause", "Paused", "quiet")
+    if _is_blocked(resource, now_s):
+        return Chip("cross", "Refused", "bad")
+    if is_bottleneck(resource):
+        return Chip("warn", "Bottleneck" if resource.kind == "token_bucket" else "Full", "warn")
+    if resource.used_fraction > 0:
+        return Chip("ok", "In use", "ok")
+    return Chip("idle", "Free", "still")
+
+
+def _is_blocked(resource: ResourceView, now_s: float) -> bool:
+    return resource.blocked_until_s is not None and resource.blocked_until_s > now_s
+
+
+def _use(resource: ResourceView) -> str:
+    if resource.kind == "semaphore":
+        return f"{wording.amount(resource.in_use)} of {wording.amount(resource.permits or resource.capacity)} held"
+    return f"{wording.rate(resource.in_use)} of {wording.amount(resource.rate)} / s"
+
+
+def _resource_detail(resource: ResourceView, now_s: float) -> str:
+    waiting = f"{wording.plural(resource.waiting, 'task')} waiting" if resource.waiting else ""
+    if _is_blocked(resource, now_s):
+        parts = [f"asks again at {wording.clock(resource.blocked_until_s)} UTC", waiting]
+    elif resource.kind == "semaphore":
+        parts = [f"{wording.amount(resource.available)} free", waiting]
+    else:
+        parts = [f"{wording.amount(resource.available)} tokens left", _next(resource, now_s), waiting]
+    return " · ".join(part for part in parts if part)
+
+
+def _next(resource: ResourceView, now_s: float) -> str:
+    if resource.next_at_s is None or resource.next_at_s <= now_s:
+        return ""
+    return f"next in {wording.duration(resource.next_at_s - now_s)}"
+
+
+def worker_rows(workers: Sequence[WorkerView]) -> list[WorkerRow]:
+    """Engines and workers, the leader first, then by name."""
+    return [
+        WorkerRow(
+            worker=worker,
+            ids=_cell_ids(element_id("w", worker.id), _WORKER_CELLS),
+            bar=drawing.segments([("use", worker.busy)], worker.slots),
+            pools=wording.name_list(list(worker.pools)) or "all",
+        )
+        for worker in sorted(workers, key=lambda worker: (not worker.leader, worker.id))
+    ]
+
+
+def overview_figures(board: Board) -> list[Figure]:
+    """The six numbers of the Overview."""
+    totals, history = board.totals, board.history
+    figures = [
+        ("waiting", "Waiting", wording.count(totals.waiting), history.waiting),
+        ("running", "Running", wording.count(totals.running), history.running),
+        ("started", "Started / s", wording.rate(totals.started_per_s), history.started_per_s),
+        ("succeeded", "Succeeded / s", wording.rate(totals.succeeded_per_s), history.succeeded_per_s),
+        ("failed", "Failed / min", wording.rate(totals.failed_per_min), history.failed_per_s),
+    ]
+    drawn = [
+        Figure(name, label, value, spark=drawing.spark(drawing.settled(samples, board.seq), label))
+        for name, label, value, samples in figures
+    ]
+    return [*drawn, _oldest(board)]
+
+
+def _oldest(board: Board) -> Figure:
+    waiting = [pool for pool in board.pools if pool.oldest_waiting_s is not None]
+    oldest = max(waiting, key=lambda pool: pool.oldest_waiting_s or 0.0, default=None)
+    note = f"in {oldest.name}" if oldest else "nothing waits"
+    return Figure("oldest", "Oldest waiting", wording.duration(board.totals.oldest_waiting_s), note=note)
+
+
+def pool_figures(pool: PoolView) -> list[Figure]:
+    """The six numbers of a pool's own page."""
+    used = wording.percent(pool.running / pool.slots) if pool.slots else "no slots"
+    retrying = f"{wording.count(pool.retrying)} retrying · {wording.count(pool.scheduled)} scheduled"
+    return [
+        Figure("waiting", "Waiting", wording.count(pool.waiting), note=retrying),
+        Figure("running", "Running", wording.count(pool.running), note=f"{used} of {wording.count(pool.slots)} slots"),
+        Figure("started", "Started / s", wording.rate(pool.started_per_s), note=wording.plural(pool.workers, "worker")),
+        Figure("succeeded", "Succeeded / s", wording.rate(pool.succeeded_per_s), note=_success(pool)),
+        Figure("failed", "Failed / min", wording.rate(pool.failed_per_s * 60), note="attempts, retried or not"),
+        Figure("oldest", "Oldest waiting", wording.duration(pool.oldest_waiting_s), note="since it became ready"),
+    ]
+
+
+def _success(pool: PoolView) -> str:
+    finished_per_s = pool.succeeded_per_s + pool.failed_per_s
+    return f"{wording.percent(pool.succeeded_per_s / finished_per_s)} of attempts" if finished_per_s else "nothing ends"

@@ -1,0 +1,74 @@
+"""Composes a whole page: the shell around one live body. Every page of the console goes through `page`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.safestring import mark_safe
+
+from scheduler.live.frames import Frame, Key
+from scheduler.live.newest import newest
+from scheduler.live.wording import day_and_clock, machine
+from scheduler.web.look import THEMES, look_of
+from scheduler.web.toast import take_toast
+
+STALE_AFTER_S: Final = 7.0
+
+
+@dataclass(frozen=True, slots=True)
+class NavItem:
+    """One entry of the navigation. `key` also names the shortcut ``g`` + `letter`."""
+
+    key: str
+    label: str
+    icon: str
+    letter: str
+    route: str
+
+
+NAVIGATION: Final = (
+    NavItem("overview", "Overview", "overview", "o", "ops:overview"),
+    NavItem("pools", "Pools", "pools", "p", "ops:pools"),
+    NavItem("resources", "Resources", "resources", "r", "ops:resources"),
+)
+
+
+def page(
+    request: HttpRequest, template: str, *, title: str, nav: str, live: Key, status: int = 200, **values: Any
+) -> HttpResponse:
+    """The page with its first paint of the live body, drawn by the same code as every later frame."""
+    frame, sight = newest.frame(live), newest.look()
+    age_s = newest.age_s()
+    context = {
+        "title": title,
+        "nav": [{"item": item, "url": reverse(item.route), "here": item.key == nav} for item in NAVIGATION],
+        "look": look_of(request),
+        "themes": THEMES,
+        "toast": take_toast(request),
+        "here": request.get_full_path(),
+        "live": mark_safe(frame.html),  # noqa: S308 - drawn with autoescaping by the live renderer
+        "frame": frame,
+        "watch": urlencode({"page": live.page, "scope": live.scope}),
+        "poll_url": f"{reverse('ops:poll', args=[live.page])}?{urlencode({'scope': live.scope})}",
+        "age_s": f"{age_s:.1f}",
+        "as_of": day_and_clock(sight.board.as_of_s),
+        "as_of_machine": machine(sight.board.as_of_s),
+        "notice": _notice(frame, age_s, lost=sight.lost),
+        **values,
+    }
+    response = render(request, template, context, status=status)
+    response["Cache-Control"] = "no-store, private"
+    return response
+
+
+def _notice(frame: Frame, age_s: float, *, lost: bool) -> str:
+    if lost:
+        return "The database does not answer. These are the last numbers that were read."
+    if frame.seq and age_s > STALE_AFTER_S:
+        return "These numbers are old: no engine has written newer ones."
+    return ""
