@@ -1,0 +1,1 @@
+"""What the provider simulator guarantees, and the executor against it."""

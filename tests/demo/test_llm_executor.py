@@ -1,0 +1,576 @@
+"""The llm executor, against the simulator over loopback and against a server that answers anything."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from scheduler.engine.executors.base import (
+    AttemptContext,
+    AttemptFailed,
+    ExecutionResult,
+    HandBack,
+    Permanent,
+    ProviderBilling,
+    Retryable,
+)
+from scheduler.engine.executors.llm import LlmExecutor
+from scheduler.engine.executors.llm_config import LlmConfig
+from scheduler.engine.executors.quota_gate import PROCESS_GATES
+from scheduler.policy.types import FailureClass
+from scheduler.providers.usage import Usage, UsageSource
+from tests.support.canned import CannedServer, answer, canned_server, event_stream
+from tests.support.provider import RunningProvider, running_provider
+
+CHAT: dict[str, object] = {"messages": [{"role": "user", "content": "Say hello."}]}
+STREAM: dict[str, object] = {**CHAT, "stream": True}
+
+
+@dataclass
+class Attempt:
+    """An attempt to run; `on_ask` is called whenever the executor asks whether it is cancelled."""
+
+    timeout_s: float | None = None
+    degraded: bool = False
+    on_ask: Callable[[], bool] = field(default=lambda: False)
+    task_id: int = 1
+    lease_id: int = 1
+    attempt: int = 1
+    kind: str = "chat"
+    key: str | None = None
+    pool: str = "llm"
+    tenant: str = "acme"
+    deadline: float | None = None
+
+    def is_cancelled(self) -> bool:
+        return self.on_ask()
+
+
+def run(
+    url: str, *payloads: object, attempt: AttemptContext | None = None, **config: object
+) -> list[ExecutionResult | BaseException]:
+    """Run the payloads one after the other on one executor; failures are returned, not raised."""
+
+    async def all_of_them() -> list[ExecutionResult | BaseException]:
+        executor = LlmExecutor(LlmConfig.parse({"base_url": url, "model": "sim-small", **config}))
+        results: list[ExecutionResult | BaseException] = []
+        for payload in payloads:
+            results += await asyncio.gather(executor.run(attempt or Attempt(), payload), return_exceptions=True)
+        await executor.aclose()
+        return results
+
+    return asyncio.run(all_of_them())
+
+
+def run_one(url: str, payload: object, **options: Any) -> ExecutionResult:
+    (result,) = run(url, payload, **options)
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def failure_of(url: str, payload: object, **options: Any) -> AttemptFailed:
+    (result,) = run(url, payload, **options)
+    assert isinstance(result, AttemptFailed), result
+    return result
+
+
+def with_canned(
+    reply: bytes,
+    use: Callable[[LlmExecutor, CannedServer], Coroutine[Any, Any, None]],
+    *,
+    then_close: bool = False,
+    **config: object,
+) -> None:
+    async def inside() -> None:
+        async with canned_server(reply, then_close=then_close) as canned:
+            executor = LlmExecutor(LlmConfig.parse({"base_url": canned.url, "model": "m", **config}))
+            try:
+                await use(executor, canned)
+            finally:
+                await executor.aclose()
+
+    asyncio.run(inside())
+
+
+def failure_with_canned(reply: bytes, payload: object, *, then_close: bool = False, **config: object) -> AttemptFailed:
+    failures: list[AttemptFailed] = []
+
+    async def use(executor: LlmExecutor, _canned: CannedServer) -> None:
+        with pytest.raises(AttemptFailed) as caught:
+            await executor.run(Attempt(timeout_s=5.0), payload)
+        failures.append(caught.value)
+
+    with_canned(reply, use, then_close=then_close, **config)
+    return failures[0]
+
+
+def value_of(result: ExecutionResult) -> dict[str, Any]:
+    assert isinstance(result.value, dict)
+    return result.value
+
+
+# What comes back
+
+
+def test_a_chat_returns_its_text_and_what_it_used(provider: RunningProvider) -> None:
+    result = run_one(provider.url, CHAT, tokens_resource="openai-tokens")
+    value = value_of(result)
+    assert value["text"].startswith("sim-small heard: Say hello.")
+    assert (value["model"], value["finish_reason"]) == ("sim-small", "stop")
+    assert value["provider_request_id"].startswith("req_")
+    assert result.usage is not None
+    assert result.usage.source is UsageSource.REPORTED
+    assert value["usage"] == result.usage.as_json()
+    stats = provider.stats()
+    assert (stats["tokens_in"], stats["tokens_out"]) == (result.usage.input_total, result.usage.output_total)
+    assert result.actual == {"openai-tokens": float(result.usage.total)}
+
+
+def test_a_streamed_chat_returns_the_same_as_a_whole_one(provider: RunningProvider) -> None:
+    whole, streamed = value_of(run_one(provider.url, CHAT)), value_of(run_one(provider.url, STREAM))
+    del whole["provider_request_id"], streamed["provider_request_id"]
+    assert whole == streamed
+
+
+def test_embeddings_come_in_the_order_of_their_inputs(provider: RunningProvider) -> None:
+    payload = {"model": "sim-embed", "input": ["one", "two"], "dimensions": 8}
+    value = value_of(run_one(provider.url, payload))
+    alone = value_of(run_one(provider.url, {**payload, "input": "two"}))
+    assert [len(vector) for vector in value["embeddings"]] == [8, 8]
+    assert value["embeddings"][1] == alone["embeddings"][0]
+    assert value["usage"]["output_visible"] == 0
+
+
+def test_the_provider_s_limits_come_with_the_result(provider: RunningProvider) -> None:
+    provider.set_limits(rate=50, burst=100)
+    limits = run_one(provider.url, CHAT).rate_limits
+    assert limits is not None
+    assert (limits.requests.limit, limits.requests.remaining) == (100, 99)
+
+
+def test_the_payload_s_model_goes_before_the_pool_s(provider: RunningProvider) -> None:
+    assert value_of(run_one(provider.url, {**CHAT, "model": "sim-large"}))["model"] == "sim-large"
+
+
+def test_the_address_may_name_its_path(provider: RunningProvider) -> None:
+    assert run_one(f"{provider.url}/v1/", CHAT).usage
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "failure_class"),
+    [
+        ({"kind": "throttle", "retry_after_s": 0.0}, Retryable, FailureClass.THROTTLED),
+        ({"kind": "slow_down"}, Retryable, FailureClass.THROTTLED),
+        ({"kind": "overload"}, Retryable, FailureClass.OVERLOADED),
+        ({"kind": "overload", "status": 503}, Retryable, FailureClass.OVERLOADED),
+        ({"kind": "error"}, Retryable, FailureClass.OVERLOADED),
+        ({"kind": "error", "status": 504}, Retryable, FailureClass.OVERLOADED),
+        ({"kind": "error", "status": 409}, Retryable, FailureClass.OVERLOADED),
+        ({"kind": "quota"}, ProviderBilling, None),
+    ],
+)
+@pytest.mark.parametrize("payload", [CHAT, STREAM], ids=["whole", "streamed"])
+def test_a_refusal_costs_nothing_and_names_its_class(
+    provider: RunningProvider,
+    payload: object,
+    fault: dict[str, object],
+    kind: type[AttemptFailed],
+    failure_class: FailureClass | None,
+) -> None:
+    provider.set_faults([fault])
+    failure = failure_of(provider.url, payload)
+    assert type(failure) is kind
+    assert failure.usage is None
+    assert getattr(failure, "failure_class", None) is failure_class
+    assert provider.stats()["requests"] == 1
+
+
+def test_an_unknown_model_is_permanent(provider: RunningProvider) -> None:
+    failure = failure_of(provider.url, {**CHAT, "model": "gone"})
+    assert isinstance(failure, Permanent)
+    assert failure.message.startswith("model_not_found: HTTP 404: The model 'gone' does not exist")
+
+
+def test_a_hanging_provider_is_a_timeout_of_unknown_cost(provider: RunningProvider) -> None:
+    provider.set_faults([{"kind": "hang"}])
+    failure = failure_of(provider.url, CHAT, attempt=Attempt(timeout_s=0.2))
+    assert isinstance(failure, Retryable)
+    assert failure.failure_class is FailureClass.TIMEOUT
+    assert failure.usage is not None
+    assert failure.usage.source is UsageSource.UNKNOWN
+    assert failure.usage.input_total > 0
+
+
+def test_the_pool_s_timeout_holds_without_one_of_the_task(provider: RunningProvider) -> None:
+    provider.set_faults([{"kind": "hang"}])
+    failure = failure_of(provider.url, CHAT, timeout_s=0.2)
+    assert "0.2 s" in failure.message
+
+
+def test_a_cut_stream_keeps_what_came(provider: RunningProvider) -> None:
+    provider.set_faults([{"kind": "cut"}])
+    failure = failure_of(provider.url, STREAM)
+    assert isinstance(failure, Retryable)
+    assert failure.failure_class is FailureClass.ERROR
+    assert failure.usage is not None
+    assert failure.usage.source is UsageSource.ESTIMATED
+    assert 0 < failure.usage.output_visible < provider.stats()["tokens_out"]
+
+
+@pytest.mark.parametrize("kind", ["cut", "reset", "malformed"])
+def test_a_broken_answer_is_retryable_and_its_cost_is_not_forgotten(provider: RunningProvider, kind: str) -> None:
+    provider.set_faults([{"kind": kind}])
+    failure = failure_of(provider.url, CHAT)
+    assert isinstance(failure, Retryable)
+    assert failure.failure_class is FailureClass.ERROR
+    assert failure.usage is not None
+    assert failure.usage.source is UsageSource.UNKNOWN
+
+
+def test_an_error_inside_a_stream_has_the_class_of_its_code(provider: RunningProvider) -> None:
+    provider.set_faults([{"kind": "stream_error"}])
+    failure = failure_of(provider.url, STREAM)
+    assert isinstance(failure, Retryable)
+    assert failure.failure_class is FailureClass.OVERLOADED
+    assert failure.usage is not None
+    assert failure.usage.output_visible > 0
+
+
+def test_a_stream_of_nonsense_is_an_error(provider: RunningProvider) -> None:
+    provider.set_faults([{"kind": "malformed"}])
+    assert isinstance(failure_of(provider.url, STREAM), Retryable)
+
+
+def test_a_provider_that_is_not_there_costs_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    failure = failure_of(f"http://127.0.0.1:{port}", CHAT)
+    assert isinstance(failure, Retryable)
+    assert failure.failure_class is FailureClass.OVERLOADED
+    assert failure.usage is None
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        None,
+        [],
+        "hello",
+        {},
+        {"messages": []},
+        {"messages": "hello"},
+        {**CHAT, "input": "both"},
+        {**CHAT, "temperature": float("nan")},
+        {**CHAT, "metadata": {1, 2}},
+    ],
+)
+def test_a_payload_that_is_no_call_is_permanent_and_nothing_is_sent(provider: RunningProvider, payload: object) -> None:
+    failure = failure_of(provider.url, payload)
+    assert isinstance(failure, Permanent)
+    assert provider.stats()["requests"] == 0
+
+
+def test_no_model_anywhere_is_permanent(provider: RunningProvider) -> None:
+    assert isinstance(failure_of(provider.url, CHAT, model=None), Permanent)
+
+
+# Waiting when told to
+
+
+def test_nothing_reaches_the_provider_before_the_time_is_up(provider: RunningProvider) -> None:
+    provider.set_faults([{"kind": "throttle", "for_s": 0.4}])
+    ended_s = provider.stats()["seconds_since_start"] + 0.4
+
+    async def insist() -> int:
+        executor = LlmExecutor(LlmConfig.parse({"base_url": provider.url, "model": "sim-small", "quota_resource": "q"}))
+        with pytest.raises(Retryable) as caught:
+            await executor.run(Attempt(), CHAT)
+        assert caught.value.failure_class is FailureClass.THROTTLED
+        assert caught.value.retry_after is not None
+        handed_back = 0
+        while True:
+            try:
+                await executor.run(Attempt(), CHAT)
+                break
+            except HandBack as wait:
+                handed_back += 1
+                await asyncio.sleep(min(wait.retry_after, 0.05))
+        await executor.aclose()
+        return handed_back
+
+    assert asyncio.run(insist()) > 0
+    first, second = provider.stats()["arrivals"]
+    assert (first[1], second[1]) == (429, 200)
+    # The end was read a moment after the fault had been set, so it may be late by that moment, never early.
+    assert second[0] >= ended_s - 0.1
+    assert second[0] - first[0] >= 0.3
+
+
+def test_a_call_that_is_still_connecting_is_handed_back_too(provider: RunningProvider) -> None:
+    """The first question comes before the connection is made, the second when it stands and nothing is sent."""
+    asked: list[bool] = []
+
+    def close_the_gate_after_the_first_question() -> bool:
+        if not asked:
+            close = lambda: PROCESS_GATES.close((provider.base_url, "late"), for_s=30.0, now=time.monotonic())  # noqa: E731
+            asyncio.get_running_loop().call_soon(close)
+        asked.append(True)
+        return False
+
+    attempt = Attempt(on_ask=close_the_gate_after_the_first_question)
+    (result,) = run(provider.url, CHAT, attempt=attempt, quota_resource="late")
+    assert isinstance(result, HandBack)
+    assert len(asked) == 2
+    assert provider.stats()["requests"] == 0
+
+
+def test_pools_of_one_quota_wait_together_and_others_do_not(provider: RunningProvider) -> None:
+    provider.set_faults([{"kind": "throttle", "retry_after_s": 30.0, "count": 1}])
+    assert isinstance(failure_of(provider.url, CHAT, quota_resource="shared"), Retryable)
+    (held,) = run(provider.url, {**CHAT, "model": "sim-large"}, quota_resource="shared")
+    assert isinstance(held, HandBack)
+    assert 0 < held.retry_after <= 30.0
+    assert run_one(provider.url, CHAT, quota_resource="other").usage
+
+
+def test_without_a_named_quota_each_model_is_its_own(provider: RunningProvider) -> None:
+    provider.set_faults([{"kind": "throttle", "retry_after_s": 30.0, "model": "sim-large"}])
+    assert isinstance(failure_of(provider.url, {**CHAT, "model": "sim-large"}), Retryable)
+    (held,) = run(provider.url, {**CHAT, "model": "sim-large"})
+    assert isinstance(held, HandBack)
+    assert run_one(provider.url, CHAT).usage
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["seconds", "fraction", "ms", "both", "http-date", "rfc3339", "go-duration", "body", "message"],
+)
+def test_every_spelling_of_a_delay_arrives(provider: RunningProvider, spelling: str) -> None:
+    provider.set_faults([{"kind": "throttle", "retry_after_s": 20.0, "retry_after_format": spelling}])
+    failure = failure_of(provider.url, CHAT, quota_resource=spelling)
+    assert isinstance(failure, Retryable)
+    assert failure.retry_after is not None
+    assert 19.9 <= failure.retry_after <= 22.0
+
+
+def test_a_provider_whose_clock_is_wrong_is_understood() -> None:
+    with running_provider(clock_skew_s=300) as provider:
+        provider.set_faults([{"kind": "throttle", "retry_after_s": 20.0, "retry_after_format": "http-date"}])
+        failure = failure_of(provider.url, CHAT)
+    assert isinstance(failure, Retryable)
+    assert failure.retry_after is not None
+    assert 19.9 <= failure.retry_after <= 22.0
+
+
+def test_a_429_that_does_not_say_how_long_holds_nobody_back(provider: RunningProvider) -> None:
+    provider.set_faults([{"kind": "throttle", "retry_after_format": "none", "count": 1}])
+    failure = failure_of(provider.url, CHAT)
+    assert isinstance(failure, Retryable)
+    assert failure.retry_after is None
+    assert run_one(provider.url, CHAT).usage
+
+
+def test_a_client_that_keeps_to_the_concurrency_never_sees_a_429(provider: RunningProvider) -> None:
+    provider.set_limits(concurrency=5)
+
+    async def use() -> None:
+        executor = LlmExecutor(LlmConfig.parse({"base_url": provider.url, "model": "sim-small"}))
+        slots = asyncio.Semaphore(5)
+
+        async def one(number: int) -> None:
+            async with slots:
+                await executor.run(Attempt(), STREAM if number % 2 else CHAT)
+
+        await asyncio.gather(*(one(number) for number in range(120)))
+        await executor.aclose()
+
+    asyncio.run(use())
+    stats = provider.stats()
+    assert stats["by_status"] == {"200": 120}
+    assert stats["max_in_flight"] == 5
+
+
+# Cancelling
+
+
+def test_cancelled_before_sending_is_handed_back(provider: RunningProvider) -> None:
+    (result,) = run(provider.url, CHAT, attempt=Attempt(on_ask=lambda: True))
+    assert isinstance(result, HandBack)
+    assert provider.stats()["requests"] == 0
+
+
+def test_cancelled_while_streaming_stops_and_keeps_what_came(provider: RunningProvider) -> None:
+    asked: list[bool] = []
+
+    def from_the_third_question() -> bool:
+        asked.append(True)
+        return len(asked) > 3
+
+    provider.set_faults([{"kind": "slow", "extra_s": 0.5}])
+    failure = failure_of(provider.url, STREAM, attempt=Attempt(on_ask=from_the_third_question))
+    assert "cancelled" in failure.message
+    assert failure.usage is not None
+    assert failure.usage.source in (UsageSource.ESTIMATED, UsageSource.UNKNOWN)
+
+
+def test_cancelling_the_handler_closes_the_call(provider: RunningProvider) -> None:
+    provider.set_faults([{"kind": "hang"}])
+
+    async def use() -> None:
+        executor = LlmExecutor(LlmConfig.parse({"base_url": provider.url, "model": "sim-small"}))
+        task = asyncio.create_task(executor.run(Attempt(), CHAT))
+        while not (await asyncio.to_thread(provider.stats))["in_flight"]:
+            pass
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while (await asyncio.to_thread(provider.stats))["in_flight"]:
+            pass
+        await executor.aclose()
+
+    asyncio.run(use())
+    assert provider.stats()["by_status"] == {"499": 1}
+
+
+# Answers that no well-behaved provider gives
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>",
+        b"null",
+        b"[]",
+        b'{"choices": []}',
+        b'{"choices": [{}]}',
+        b'{"choices": [{"message": 1}]}',
+        b"[" * 9999,
+    ],
+)
+def test_an_answer_of_another_shape_is_no_empty_result(body: bytes) -> None:
+    failure = failure_with_canned(answer(body), CHAT)
+    assert isinstance(failure, Retryable)
+    assert failure.usage is not None
+
+
+@pytest.mark.parametrize("body", [{"data": []}, {"data": [{}]}, {"data": "x"}, {"data": [1]}])
+def test_embeddings_of_another_shape_are_no_empty_result(body: object) -> None:
+    assert isinstance(failure_with_canned(answer(body), {"input": "x"}), Retryable)
+
+
+@pytest.mark.parametrize("reply", [answer("x" * 5000), answer("x" * 5000, status=500), event_stream("x" * 5000)])
+def test_an_answer_that_is_too_large_is_not_read_to_its_end(reply: bytes) -> None:
+    failure = failure_with_canned(reply, STREAM if b"event-stream" in reply else CHAT, response_bytes_max=1000)
+    assert isinstance(failure, Permanent)
+    assert "1000 bytes" in failure.message
+
+
+def test_a_redirect_is_not_followed() -> None:
+    failure = failure_with_canned(answer("", status=302, headers="location: http://127.0.0.1:9/\r\n"), CHAT)
+    assert isinstance(failure, Permanent)
+
+
+def test_bytes_that_are_no_http_are_an_error() -> None:
+    assert isinstance(failure_with_canned(b"hello\r\n\r\n", CHAT, then_close=True), Retryable)
+
+
+@pytest.mark.parametrize("payload", [CHAT, STREAM], ids=["whole", "streamed"])
+def test_a_provider_that_repeats_the_key_does_not_get_it_into_a_message(
+    monkeypatch: pytest.MonkeyPatch, payload: object
+) -> None:
+    key = "correct-horse-battery"
+    monkeypatch.setenv("CANNED_KEY", key)
+    error = {"error": {"message": f"{'x' * 170} no such key {key}", "type": "invalid_request_error"}}
+    reply = event_stream(error) if payload is STREAM else answer(error, status=401)
+    failure = failure_with_canned(reply, payload, api_key_env="CANNED_KEY")
+    assert key[:8] not in failure.message
+
+
+def test_the_key_is_sent_and_the_payload_is_what_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANNED_KEY", "secret")
+    reply = answer({"choices": [{"message": {"content": "Hi", "refusal": "No."}, "finish_reason": "stop"}]})
+
+    async def use(executor: LlmExecutor, canned: CannedServer) -> None:
+        result = await executor.run(Attempt(), {**CHAT, "temperature": 0.5, "tools": [{"type": "function"}]})
+        assert value_of(result)["text"] == "Hi"
+        assert value_of(result)["refusal"] == "No."
+        assert result.usage is not None
+        assert result.usage.source is UsageSource.UNKNOWN
+        assert "authorization: bearer secret" in canned.heads[0].lower()
+        assert canned.heads[0].startswith("POST /v1/chat/completions ")
+        assert canned.bodies[0] == {**CHAT, "model": "m", "temperature": 0.5, "tools": [{"type": "function"}]}
+
+    with_canned(reply, use, api_key_env="CANNED_KEY")
+
+
+def test_a_degraded_attempt_only_answers() -> None:
+    reply = answer({"choices": [{"message": {"content": "Hi"}}]})
+
+    async def use(executor: LlmExecutor, canned: CannedServer) -> None:
+        await executor.run(Attempt(degraded=True), {**CHAT, "tools": [{}], "tool_choice": "auto"})
+        assert set(canned.bodies[0]) == {"messages", "model"}
+
+    with_canned(reply, use)
+
+
+def test_tool_calls_come_back_whole_or_streamed_in_one_shape() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    whole = answer({"choices": [{"message": {"content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}]})
+    streamed = event_stream(
+        {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, **call}]}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+    )
+    values: list[dict[str, Any]] = []
+    for reply, payload in ((whole, CHAT), (streamed, STREAM)):
+
+        async def use(executor: LlmExecutor, _canned: CannedServer, payload: object = payload) -> None:
+            values.append(value_of(await executor.run(Attempt(), payload)))
+
+        with_canned(reply, use)
+    assert values[0]["tool_calls"] == values[1]["tool_calls"] == [call]
+    assert values[0]["text"] == values[1]["text"] == ""
+
+
+def test_a_stream_always_asks_for_its_usage_and_leaves_the_connection_usable() -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+    reply = event_stream({"choices": [{"index": 0, "delta": {"content": "Hi"}}]}, usage, "[DONE]")
+
+    async def use(executor: LlmExecutor, canned: CannedServer) -> None:
+        for _ in range(3):
+            result = await executor.run(Attempt(), {**STREAM, "stream_options": {"include_obfuscation": False}})
+            assert result.usage == Usage(input_uncached=3, output_visible=1)
+        assert canned.bodies[0]["stream_options"] == {"include_obfuscation": False, "include_usage": True}
+        assert canned.connections == 1
+
+    with_canned(reply, use)
+
+
+def test_a_whole_answer_counts_even_when_its_connection_never_ends() -> None:
+    reply = event_stream({"choices": [{"index": 0, "delta": {"content": "Hi"}}]}, "[DONE]", end=b"")
+
+    async def use(executor: LlmExecutor, _canned: CannedServer) -> None:
+        assert value_of(await executor.run(Attempt(), STREAM))["text"] == "Hi"
+
+    with_canned(reply, use)
+
+
+def test_a_stream_that_reports_no_usage_is_estimated() -> None:
+    reply = event_stream({"choices": [{"index": 0, "delta": {"content": "Hi there"}}]}, "[DONE]")
+
+    async def use(executor: LlmExecutor, _canned: CannedServer) -> None:
+        usage = (await executor.run(Attempt(), STREAM)).usage
+        assert usage is not None
+        assert (usage.source, usage.output_visible) == (UsageSource.ESTIMATED, 2)
+
+    with_canned(reply, use)
