@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from random import Random
 from typing import Final
 
+from scheduler.demo.provider_sim.limits import is_amount
 from scheduler.demo.provider_sim.wire_formats import RETRY_AFTER_FORMATS
 
 KINDS: Final[Mapping[str, str]] = {
@@ -126,8 +127,7 @@ def _parse_fault(entry: object) -> Fault:
     if status is not None and (type(status) is not int or not 400 <= status <= 599):  # noqa: PLR2004 - statuses of errors
         raise ValueError("status must be a whole number from 400 to 599.")
     for name in ("retry_after_s", "probability", "count", "after_s", "for_s", "extra_s", "for_each_s"):
-        value = entry.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
+        if entry.get(name) is not None and not is_amount(entry[name]):
             raise ValueError(f"{name} must be a number that is not negative.")
     for name in ("model", "contains"):
         if not isinstance(entry.get(name, ""), str | None):

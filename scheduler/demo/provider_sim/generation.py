@@ -83,12 +83,11 @@ class Generation:
         body = json.dumps(self._whole_body()).encode()
         headers = [*self.headers, ("content-type", "application/json"), self._processing(latency_s)]
         leave()
-        if kind == "cut":
-            self._log(HTTPStatus.OK, kind)
-            self.exchange.reply_partly(HTTPStatus.OK, headers, body, sent=len(body) // 2)
-            return
         state.stats.tokens_out += ask.output_tokens
         self._log(HTTPStatus.OK, kind)
+        if kind == "cut":
+            self.exchange.reply_partly(HTTPStatus.OK, headers, body, sent=len(body) // 2)
+            return
         self.exchange.reply(HTTPStatus.OK, headers, b'{"id": "chatcmpl-' if kind == "malformed" else body)
 
     async def _stream(self, latency_s: float, kind: str | None, leave: Callable[[], None]) -> None:
@@ -106,12 +105,12 @@ class Generation:
             await asyncio.sleep(pause_s)
         leave()
         self._log(HTTPStatus.OK, kind)
+        # However much of it arrives, the whole answer was made and is billed.
+        self.state.stats.tokens_out += self.ask.output_tokens
         if kind == "cut":
-            self.state.stats.tokens_out += self.ask.output_tokens // 2
             self.exchange.write(events[-1])
             self.exchange.break_off()
             return
-        self.state.stats.tokens_out += self.ask.output_tokens
         last = {
             "stream_error": f"data: {json.dumps(bodies.OVERLOADED_503)}\n\n".encode(),
             "malformed": b'data: {"id": "chatcmpl-\n\n',

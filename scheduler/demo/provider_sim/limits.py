@@ -7,6 +7,7 @@ Times are seconds of a monotonic clock, given by the caller.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Final
@@ -20,6 +21,11 @@ CONCURRENCY_RETRY_S: Final = 0.25
 ROUNDING: Final = 1e-9
 SCOPES: Final = ("global", "model")
 _NUMBERS: Final = ("rate", "burst", "tokens_per_minute", "tokens_burst", "concurrency")
+
+
+def is_amount(value: object) -> bool:
+    """Whether the value is a number, finite and not negative."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +46,7 @@ class LimitSettings:
             raise ValueError("Limits are an object.")  # noqa: TRY004 - one kind of error for all bad settings
         for name, value in changes.items():
             if name in _NUMBERS:
-                if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
+                if value is not None and not is_amount(value):
                     raise ValueError(f"{name} must be a number that is not negative, or null.")
             elif name == "scope" and value not in SCOPES:
                 raise ValueError(f"scope must be one of {', '.join(SCOPES)}.")

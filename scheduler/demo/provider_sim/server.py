@@ -27,7 +27,8 @@ def run(settings: Settings) -> int:
     try:
         asyncio.run(serve(settings))
     except OSError as error:
-        print(f"The provider simulator cannot listen on port {settings.port}: {error.strerror}", file=sys.stderr)  # noqa: T201 - for the operator
+        reason = os.strerror(error.errno) if error.errno is not None else str(error)
+        print(f"The provider simulator cannot listen on port {settings.port}: {reason}", file=sys.stderr)  # noqa: T201 - for the operator
         return 1
     return 0
 

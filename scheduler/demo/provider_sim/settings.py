@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from scheduler.demo.provider_sim.faults import Fault, parse_faults
-from scheduler.demo.provider_sim.limits import LimitSettings
+from scheduler.demo.provider_sim.limits import LimitSettings, is_amount
 
 MODELS: Final = ("sim-small", "sim-large", "sim-embed")
 EMBEDDING_MODEL: Final = "sim-embed"
@@ -78,8 +78,7 @@ def settings_from(options: Mapping[str, object]) -> Settings:
     known["limits"] = limits
     known["faults"] = parse_faults(_read_json(faults_file)) if isinstance(faults_file, Path) else ()
     for name in ("latency_median_s", "latency_sigma", "latency_max_s", "output_tokens_median", "output_tokens_sigma"):
-        value = options.get(name, 0.0)
-        if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        if not is_amount(options.get(name, 0.0)):
             raise ValueError(f"{name} must be a number that is not negative.")
     return Settings(**known)  # type: ignore[arg-type]  # argparse has converted each value to its field's type
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from http import HTTPStatus
 from typing import Final
 
@@ -43,6 +45,12 @@ KEEPALIVE_CONNECTIONS_MAX: Final = 200
 CLOSES_THE_GATE: Final = frozenset({ProviderErrorKind.THROTTLED, ProviderErrorKind.OVERLOADED})
 
 
+@cache
+def _trusted_authorities() -> ssl.SSLContext:
+    """The system's certificate authorities, read once: it takes a while, and pools are made on the event loop."""
+    return httpx.create_ssl_context()
+
+
 class LlmExecutor:
     """Makes the calls of one pool. Concurrency is the engine's: here, every call has a connection at once."""
 
@@ -51,6 +59,7 @@ class LlmExecutor:
         self._api_key = config.read_api_key()
         self._client = httpx.AsyncClient(
             headers={} if self._api_key is None else {"authorization": f"Bearer {self._api_key}"},
+            verify=_trusted_authorities(),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=KEEPALIVE_CONNECTIONS_MAX),
             follow_redirects=False,
             trust_env=False,
@@ -60,7 +69,7 @@ class LlmExecutor:
     async def run(self, ctx: AttemptContext, payload: object) -> ExecutionResult:
         """Make the call. Raises Retryable, Permanent, ProviderBilling, or HandBack when nothing was sent."""
         request = build_request(self._config, payload, answer_only=ctx.degraded)
-        call = _Call(self._config, self._client, request, ctx)
+        call = _Call(self._config, self._client, request, ctx, secret=self._api_key)
         timeout_s = min(self._config.timeout_s, ctx.timeout_s or self._config.timeout_s)
         try:
             async with asyncio.timeout(timeout_s):
@@ -69,7 +78,7 @@ class LlmExecutor:
             message = f"no whole answer within {timeout_s:g} s"
             raise Retryable(message, None, FailureClass.TIMEOUT, usage=call.usage_so_far()) from error
         except httpx.HTTPError as error:
-            raise call.broken(error, secret=self._api_key) from error
+            raise call.broken(error) from error
 
     async def aclose(self) -> None:
         """Close the connections; calls in flight fail."""
@@ -79,8 +88,17 @@ class LlmExecutor:
 class _Call:
     """One call while it is made: what was sent and what came back decide how a failure is told."""
 
-    def __init__(self, config: LlmConfig, client: httpx.AsyncClient, request: LlmRequest, ctx: AttemptContext) -> None:
+    def __init__(
+        self,
+        config: LlmConfig,
+        client: httpx.AsyncClient,
+        request: LlmRequest,
+        ctx: AttemptContext,
+        *,
+        secret: str | None,
+    ) -> None:
         self._config = config
+        self._secret = secret
         self._client = client
         self._request = request
         self._ctx = ctx
@@ -119,14 +137,18 @@ class _Call:
             source=UsageSource.ESTIMATED if self._stream.text else UsageSource.UNKNOWN,
         )
 
-    def broken(self, error: httpx.HTTPError, *, secret: str | None) -> Retryable:
+    def broken(self, error: httpx.HTTPError) -> Retryable:
         """A failure of the connection: before the request was sent it cost nothing, afterwards nobody knows."""
-        detail = str(error).replace(secret, "[redacted]") if secret else str(error)
+        detail = self._scrubbed(str(error))
         if not self._sent:
             message = short_message(f"the provider cannot be reached: {type(error).__name__} {detail}")
             return Retryable(message, None, FailureClass.OVERLOADED)
         message = short_message(f"the connection broke before the answer was whole: {type(error).__name__} {detail}")
         return Retryable(message, usage=self.usage_so_far())
+
+    def _scrubbed(self, text: str) -> str:
+        """What the provider said, without our key, should it repeat it."""
+        return text if self._secret is None else text.replace(self._secret, "[redacted]")
 
     def _hold_back(self) -> None:
         if self._ctx.is_cancelled():
@@ -160,7 +182,7 @@ class _Call:
             size += len(piece)
             self._bound(size)
             for event in decoder.feed(piece):
-                self._stream.take(event.data)
+                self._stream.take(self._scrubbed(event.data))
             if self._stream.ended or self._stream.error is not None:
                 break
             if self._ctx.is_cancelled():
@@ -179,7 +201,7 @@ class _Call:
 
     def _result(self, response: httpx.Response, body: bytes) -> ExecutionResult:
         shape = embeddings_result if self._request.embeds else chat_result
-        parsed = shape(_json_or_text(body), self._request)
+        parsed = shape(_json_or_text(body.decode("utf-8", "replace")), self._request)
         if parsed is None:
             raise Retryable("the answer is not what the API promises", usage=self.usage_so_far())
         value, usage = parsed
@@ -198,7 +220,7 @@ class _Call:
 
     def _refused(self, response: httpx.Response, body: bytes) -> Retryable | Permanent | ProviderBilling:
         """An answer that is no success: it cost nothing, and it may close the gate for the whole quota."""
-        parsed = _json_or_text(body)
+        parsed = _json_or_text(self._scrubbed(body.decode("utf-8", "replace")))
         verdict = classify(response.status_code, response.headers, parsed)
         delay_s = retry_after_s(response.headers, parsed, now=time.time())
         if delay_s is not None and verdict.kind in CLOSES_THE_GATE:
@@ -219,7 +241,7 @@ def _failure(
             return Retryable(message, delay_s, FailureClass(verdict.kind.value), usage=usage)
 
 
-def _json_or_text(body: bytes) -> object:
+def _json_or_text(body: str) -> object:
     with suppress(ValueError, RecursionError):
         return json.loads(body)
-    return body[:2000].decode("utf-8", "replace")
+    return body
