@@ -26,7 +26,9 @@ class Tenant(models.Model):
     slug = models.SlugField(max_length=64, unique=True)
     name = models.CharField(max_length=200, blank=True)
     weight = models.FloatField(default=1.0, db_default=1.0)
-    status = models.CharField(max_length=12, default="active", choices=[("active", "active"), ("suspended", "suspended")])
+    status = models.CharField(
+        max_length=12, default="active", choices=[("active", "active"), ("suspended", "suspended")]
+    )
     time_zone = models.CharField(max_length=64, default="UTC")
     version = models.BigIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -77,7 +79,9 @@ class Pool(models.Model):
             ),
             CheckConstraint(name="pool_attempts_at_least_one", condition=Q(max_attempts__gte=1)),
             CheckConstraint(name="pool_lease_ttl_at_least_one_s", condition=Q(lease_ttl_s__gte=1)),
-            CheckConstraint(name="pool_backoff_not_negative", condition=Q(backoff_initial_s__gte=0, backoff_max_s__gte=0)),
+            CheckConstraint(
+                name="pool_backoff_not_negative", condition=Q(backoff_initial_s__gte=0, backoff_max_s__gte=0)
+            ),
         ]
 
     def __str__(self) -> str:

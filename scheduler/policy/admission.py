@@ -117,7 +117,9 @@ def _needs(submission: Submission, resources: Mapping[str, ResourceView]) -> lis
     if not submission.resources:
         return []
     if len(submission.resources) > RESOURCES_PER_TASK_MAX:
-        detail = f"A task may name at most {RESOURCES_PER_TASK_MAX} resources; this one names {len(submission.resources)}."
+        detail = (
+            f"A task may name at most {RESOURCES_PER_TASK_MAX} resources; this one names {len(submission.resources)}."
+        )
         raise _refused("too_many_resources", ("resources",), detail)
     needs = []
     for name, amount in submission.resources.items():

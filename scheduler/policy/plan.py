@@ -205,9 +205,7 @@ class _Planner:
                 lacking.append((level, amount, short))
         return lacking
 
-    def _hold(
-        self, queue: LaneQueue, head: TaskView, lacking: list[tuple[Level, float, Short]], *, owed: bool
-    ) -> None:
+    def _hold(self, queue: LaneQueue, head: TaskView, lacking: list[tuple[Level, float, Short]], *, owed: bool) -> None:
         level, amount, short = lacking[0]
         known = [s.look_again_at for _, _, s in lacking if s.look_again_at is not None]
         again = max(known) if len(known) == len(lacking) else None

@@ -7,6 +7,7 @@ ready, and every lease is a fresh fence.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -155,7 +156,7 @@ def _with_level(resource: ResourceView, level: float) -> ResourceView:
     )
 
 
-def _taken(plan: Plan, demands: dict[DemandId, DemandView]) -> dict[ResourceId, float]:
+def _taken(plan: Plan, demands: Mapping[DemandId, DemandView]) -> dict[ResourceId, float]:
     taken: dict[ResourceId, float] = defaultdict(float)
     for start in plan.starts:
         _add_amounts(taken, start, demands[start.lane.demand])

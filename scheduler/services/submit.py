@@ -108,9 +108,7 @@ def _insert(
             answers[place] = Accepted(task.id, row.state, task.submission.key)
 
 
-def _new_task(
-    task: TaskId, tenant: TenantId, submission: Submission, row: Admitted, demand: DemandId
-) -> store.NewTask:
+def _new_task(task: TaskId, tenant: TenantId, submission: Submission, row: Admitted, demand: DemandId) -> store.NewTask:
     own = submission.retry.as_json() if submission.retry is not None else None
     return store.NewTask(
         id=task,
@@ -124,9 +122,7 @@ def _new_task(
     )
 
 
-def _answer_known(
-    items: Sequence[tuple[TenantId, Submission]], answers: list[Accepted | CronoqError | None]
-) -> None:
+def _answer_known(items: Sequence[tuple[TenantId, Submission]], answers: list[Accepted | CronoqError | None]) -> None:
     open_places = [p for p, a in enumerate(answers) if a is None and items[p][1].key is not None]
     if not open_places:
         return

@@ -176,9 +176,7 @@ def load_lanes(keys: Sequence[LaneKey], *, width: int) -> list[Lane]:
         "demands": queries.array(k.demand for k in keys),
         "width": width,
     }
-    by_ready, by_latest_start = queries.fetch_together(
-        (_SQL["lane_windows"], params), (_SQL["urgent_windows"], params)
-    )
+    by_ready, by_latest_start = queries.fetch_together((_SQL["lane_windows"], params), (_SQL["urgent_windows"], params))
     fifo, urgent = _windows(by_ready), _windows(by_latest_start)
     return [
         Lane(key, tuple(fifo[n]), tuple(urgent.get(n, ())), more=len(fifo[n]) >= width)

@@ -24,7 +24,9 @@ class ResourceRow:
 
 def load(names: Sequence[str] | None = None) -> list[ResourceRow]:
     """Resources by name, or all of them."""
-    return [_row(row) for row in queries.fetch(_SQL["read_resources"], {"names": None if names is None else list(names)})]
+    return [
+        _row(row) for row in queries.fetch(_SQL["read_resources"], {"names": None if names is None else list(names)})
+    ]
 
 
 def _row(row: queries.Row) -> ResourceRow:

@@ -95,7 +95,9 @@ def insert_tasks(tasks: Sequence[NewTask]) -> set[TaskId]:
         "kinds": queries.text_array(t.submission.kind for t in tasks),
         "keys": queries.text_array(t.submission.key for t in tasks),
         "payloads": queries.text_array(t.submission.payload for t in tasks),
-        "fingerprints": queries.text_array(None if t.fingerprint is None else "\\x" + t.fingerprint.hex() for t in tasks),
+        "fingerprints": queries.text_array(
+            None if t.fingerprint is None else "\\x" + t.fingerprint.hex() for t in tasks
+        ),
         "deadline_ats": queries.array(t.row.deadline_at for t in tasks),
         "timeouts_s": queries.array(t.submission.timeout_s for t in tasks),
         "retries": queries.text_array(t.retry for t in tasks),

@@ -9,8 +9,15 @@ VALUES (%(slug)s, %(name)s, %(weight)s, 'active', %(time_zone)s)
 ON CONFLICT (slug) DO NOTHING
 RETURNING id;
 
+-- name: edit_tenant
+-- Zero rows: the version moved on, or there is no such tenant.
+UPDATE tenant
+SET name = %(name)s, weight = %(weight)s, status = %(status)s, time_zone = %(time_zone)s, version = version + 1
+WHERE slug = %(slug)s AND version = %(version)s
+RETURNING version;
+
 -- name: read_pools
-SELECT id, name, executor, config, slots_min, slots_max, slots, max_attempts, backoff_initial_s, backoff_multiplier,
+SELECT id, name, executor, config::text, slots_min, slots_max, slots, max_attempts, backoff_initial_s, backoff_multiplier,
        backoff_max_s, lease_ttl_s, timeout_s, duration_default_s, extract(epoch FROM paused_at)::float8, paused_by,
        pause_reason, version
 FROM pool
@@ -69,7 +76,7 @@ WHERE k.public_id = %(public_id)s AND k.revoked_at IS NULL
 UPDATE api_token SET revoked_at = clock_timestamp() WHERE public_id = %(public_id)s AND revoked_at IS NULL;
 
 -- name: find_idempotency_record
-SELECT fingerprint, status, body FROM idempotency_record WHERE scope = %(scope)s AND key = %(key)s;
+SELECT fingerprint, status, body::text FROM idempotency_record WHERE scope = %(scope)s AND key = %(key)s;
 
 -- name: lock_idempotency_key
 -- Two requests with one key at the same time: the second waits for the first, then finds its answer.

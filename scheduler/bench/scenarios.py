@@ -1,0 +1,135 @@
+"""The scenarios. Each lays its own world, measures one thing and gives readings."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from asgiref.sync import sync_to_async
+
+from scheduler.bench.world import (
+    BATCH,
+    Reading,
+    engine_running,
+    fill,
+    fresh_world,
+    progress,
+    quantile,
+    submission,
+    until,
+)
+from scheduler.engine.doorbell import ring
+from scheduler.services.submit import submit
+from scheduler.store import bench as store
+
+in_thread = sync_to_async
+
+
+async def enqueue(*, tasks: int = 100_000) -> list[Reading]:
+    """Tasks stored per second, in batches of 1,000."""
+    tenants = await in_thread(fresh_world)(slots=100)
+    took_s = await in_thread(fill)(tenants, tasks, what="enqueue")
+    return [Reading("enqueue", tasks / took_s, "tasks/s", {"tasks": tasks, "batch": BATCH})]
+
+
+async def drain(*, tasks: int = 20_000, slots: int = 100, tenants: int = 1) -> list[Reading]:
+    """No-op tasks run and settled per second by one engine, limits, leases and attempt history on."""
+    rate = await _drain_rate(tasks=tasks, slots=slots, tenants=tenants, waiting=0)
+    return [Reading("drain", rate, "tasks/s", {"tasks": tasks, "slots": slots, "tenants": tenants})]
+
+
+async def _drain_rate(*, tasks: int, slots: int, tenants: int, waiting: int) -> float:
+    who = await in_thread(fresh_world)(slots=slots, tenants=tenants)
+    await in_thread(fill)(who, tasks + waiting, what="fill")
+    await in_thread(store.settle_down)()
+    done = 0
+    began = 0.0
+
+    async def handler(_ctx: object, _payload: object) -> None:
+        nonlocal done, began
+        began = began or time.perf_counter()
+        done += 1
+        if done % BATCH == 0:
+            progress("drain", min(done, tasks), tasks)
+
+    async with engine_running(handler) as engine:
+        await until(lambda: engine.settled >= tasks)
+        return engine.settled / (time.perf_counter() - began)
+
+
+async def latency(*, per_s: int = 50, seconds: int = 20) -> list[Reading]:
+    """Milliseconds from the call of submit to the start of the handler, on an idle engine."""
+    tenants = await in_thread(fresh_world)(slots=100)
+    sent: dict[int, float] = {}
+    started: dict[int, float] = {}
+    one = submission()
+
+    async def handler(ctx: Any, _payload: object) -> None:
+        started[ctx.task_id] = time.perf_counter()
+
+    def send() -> None:
+        began = time.perf_counter()
+        task = submit(tenants[0], one).id
+        ring()
+        sent[task] = began
+
+    async with engine_running(handler):
+        await in_thread(send)()
+        await until(lambda: len(started) == 1)
+        count = per_s * seconds
+        for n in range(count):
+            await asyncio.gather(in_thread(send)(), asyncio.sleep(1 / per_s))
+            progress("latency", n + 1, count)
+        await until(lambda: len(started) == count + 1)
+    times = sorted(1e3 * (started[task] - sent[task]) for task in sent)[: count + 1]
+    settings = {"per_s": per_s, "seconds": seconds}
+    return [
+        Reading("latency_p50", quantile(times, 0.50), "ms", settings),
+        Reading("latency_p99", quantile(times, 0.99), "ms", settings),
+    ]
+
+
+async def io(*, tasks: int = 2_000, slots: int = 200, sleep_s: float = 0.2) -> list[Reading]:
+    """Share of the ideal rate (slots ÷ time) for handlers that wait."""
+    tenants = await in_thread(fresh_world)(slots=slots)
+    await in_thread(fill)(tenants, tasks, what="fill")
+    done = 0
+    began = 0.0
+
+    async def handler(_ctx: object, _payload: object) -> None:
+        nonlocal done, began
+        began = began or time.perf_counter()
+        await asyncio.sleep(sleep_s)
+        done += 1
+
+    async with engine_running(handler):
+        await until(lambda: done >= tasks)
+        took_s = time.perf_counter() - began
+    settings = {"tasks": tasks, "slots": slots, "sleep_s": sleep_s}
+    return [
+        Reading("io", tasks / took_s, "tasks/s", settings),
+        Reading("io_of_ideal", tasks / took_s / (slots / sleep_s), "ratio", settings),
+    ]
+
+
+async def backlog(*, tasks: int = 20_000, waiting: int = 1_000_000) -> list[Reading]:
+    """Drain rate with a long queue behind, against a short one."""
+    short = await _drain_rate(tasks=tasks, slots=100, tenants=1, waiting=1_000)
+    long = await _drain_rate(tasks=tasks, slots=100, tenants=1, waiting=waiting)
+    settings = {"tasks": tasks, "waiting": waiting}
+    return [
+        Reading("backlog_short", short, "tasks/s", {"tasks": tasks, "waiting": 1_000}),
+        Reading("backlog_long", long, "tasks/s", settings),
+        Reading("backlog_ratio", long / short, "ratio", settings),
+    ]
+
+
+SCENARIOS: Final[dict[str, Callable[..., Awaitable[list[Reading]]]]] = {
+    "enqueue": enqueue,
+    "drain": drain,
+    "latency": latency,
+    "io": io,
+    "backlog": backlog,
+}

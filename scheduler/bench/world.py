@@ -1,0 +1,105 @@
+"""What the scenarios share: an empty database of their own, a pool with its limits, and an engine to run them on."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.engine.executors.python import Handler
+from scheduler.engine.runner import Engine
+from scheduler.engine.settings import EngineSettings
+from scheduler.models import Pool, Resource, Tenant
+from scheduler.policy.admission import Submission
+from scheduler.policy.types import PriorityClass, ResourceKind, TenantId
+from scheduler.services.submit import submit_batch
+from scheduler.store import bench as store
+from scheduler.store import resources as resource_store
+
+POOL: Final = "bench"
+PAYLOAD: Final = '{"text": "' + "x" * 186 + '"}'
+"""200 bytes of JSON, as the figures of other queues were taken with."""
+BATCH: Final = 1_000
+WIDE: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One figure of one scenario."""
+
+    scenario: str
+    value: float
+    unit: str
+    settings: dict[str, object]
+
+
+def submission(*, limited: bool = True, priority: PriorityClass = PriorityClass.NORMAL) -> Submission:
+    """A no-op task, drawing on a bucket and a semaphore unless told otherwise."""
+    return Submission(
+        payload=PAYLOAD,
+        pool=POOL,
+        priority=priority,
+        resources={"bench-rate": 1.0, "bench-permits": 1.0} if limited else {},
+    )
+
+
+def fresh_world(*, slots: int, tenants: int = 1) -> list[TenantId]:
+    """Empty the tables and lay one pool, two limits that are never reached, and tenants."""
+    store.empty_tables()
+    Pool.objects.all().delete()
+    Pool.objects.create(name=POOL, executor="python", config={}, slots=slots, slots_max=slots)
+    Resource.objects.all().delete()
+    resource_store.add("bench-rate", ResourceKind.TOKEN_BUCKET, rate=WIDE, burst=WIDE, permits=0, margin=0.02)
+    resource_store.add("bench-permits", ResourceKind.SEMAPHORE, rate=0, burst=0, permits=1_000_000, margin=0)
+    return [
+        TenantId(Tenant.objects.get_or_create(slug=f"bench-{n}", defaults={"name": "bench"})[0].pk)
+        for n in range(tenants)
+    ]
+
+
+def fill(tenants: list[TenantId], count: int, *, what: str, limited: bool = True) -> float:
+    """Submit `count` tasks in batches, in turn for each tenant; returns the seconds it took."""
+    one = submission(limited=limited)
+    began = time.perf_counter()
+    for done in range(0, count, BATCH):
+        size = min(BATCH, count - done)
+        submit_batch(tenants[(done // BATCH) % len(tenants)], [one] * size)
+        progress(what, done + size, count)
+    return time.perf_counter() - began
+
+
+@asynccontextmanager
+async def engine_running(handler: Handler, *, settings: EngineSettings | None = None) -> AsyncIterator[Engine]:
+    """An engine on this loop, until the block ends."""
+    engine = Engine(handlers={POOL: handler}, settings=settings)
+    stop = asyncio.Event()
+    running = asyncio.create_task(engine.run(stop))
+    try:
+        yield engine
+    finally:
+        stop.set()
+        await running
+
+
+async def until(ready: Callable[[], bool], *, timeout_s: float = 600.0) -> None:
+    """Wait for a condition of this process, looked at every few milliseconds. Raises TimeoutError."""
+    async with asyncio.timeout(timeout_s):
+        while not ready():
+            await asyncio.sleep(0.002)
+
+
+def progress(what: str, done: int, of: int) -> None:
+    """One line that rewrites itself on a terminal."""
+    if sys.stderr.isatty():
+        end = "\n" if done >= of else "\r"
+        print(f"{what}: {done:,} of {of:,}", end=end, file=sys.stderr, flush=True)  # noqa: T201 - progress
+
+
+def quantile(values: list[float], fraction: float) -> float:
+    """The value below which `fraction` of the values lie (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(fraction * len(ordered)))]

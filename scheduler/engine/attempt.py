@@ -1,0 +1,190 @@
+"""One attempt in this process: runs the handler under its timeout and turns whatever happens into a report.
+
+Never decides what becomes of the task; every path through here ends in exactly one report, or in none when the lease
+was lost to somebody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final, Protocol
+
+import orjson
+
+from scheduler.engine.executors.base import (
+    AttemptContext,
+    AttemptFailed,
+    ExecutionResult,
+    HandBack,
+    Permanent,
+    ProviderBilling,
+    Retryable,
+)
+from scheduler.policy.payload import fault_in_json
+from scheduler.policy.retry import Failure
+from scheduler.policy.types import FailureClass, LeaseId, Outcome
+from scheduler.services.settle import Report
+from scheduler.store.dispatch import LeasedTask
+
+logger = logging.getLogger(__name__)
+
+RESULT_BYTES_MAX: Final = 1_048_576
+MESSAGE_CHARS_MAX: Final = 500
+
+
+class Executor(Protocol):
+    """What runs the attempts of one pool."""
+
+    async def run(self, ctx: AttemptContext, payload: object) -> ExecutionResult:
+        """Make the attempt."""
+
+    async def aclose(self) -> None:
+        """Give up what it holds."""
+
+
+class Stop(Enum):
+    """Why an attempt is being stopped from outside."""
+
+    CANCELLED = auto()
+    """Its task was cancelled."""
+    SHUTDOWN = auto()
+    """This process ends: hand the task back, unspent."""
+    FENCED = auto()
+    """The lease is not ours any more: say nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a handler is told about where its task belongs."""
+
+    pool: str
+    tenant: str
+    quota: tuple[str, ...] = ()
+
+
+class Context:
+    """The attempt as its handler sees it."""
+
+    __slots__ = (
+        "_running",
+        "attempt",
+        "deadline",
+        "degraded",
+        "key",
+        "kind",
+        "lease_id",
+        "pool",
+        "task_id",
+        "tenant",
+        "timeout_s",
+    )
+
+    def __init__(self, leased: LeasedTask, names: Names, running: Running) -> None:
+        self.task_id: int = leased.task
+        self.lease_id: int = leased.lease
+        self.attempt = leased.attempt
+        self.kind = leased.kind
+        self.key = leased.key
+        self.pool = names.pool
+        self.tenant = names.tenant
+        self.timeout_s = leased.timeout_s
+        self.deadline = leased.deadline_at
+        self.degraded = False
+        self._running = running
+
+    def is_cancelled(self) -> bool:
+        """Whether the attempt was told to stop, whatever for."""
+        return self._running.stop is not None
+
+
+class Running:
+    """An attempt in flight. `valid_until` is the monotonic time after which its lease may be somebody else's."""
+
+    __slots__ = ("leased", "names", "stop", "task", "ttl_s", "valid_until")
+
+    def __init__(self, leased: LeasedTask, names: Names, *, ttl_s: float) -> None:
+        self.leased = leased
+        self.names = names
+        self.ttl_s = ttl_s
+        self.valid_until = time.monotonic() + ttl_s
+        self.stop: Stop | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def lease(self) -> LeaseId:
+        """The fence."""
+        return self.leased.lease
+
+    def halt(self, why: Stop) -> None:
+        """Stop the handler. The first reason stands, except that a lost lease silences any other."""
+        if self.stop is None or why is Stop.FENCED:
+            self.stop = why
+            if self.task is not None:
+                self.task.cancel()
+
+    async def run(self, executor: Executor) -> Report | None:
+        """Make the attempt and report it; None when the lease was lost meanwhile."""
+        report = await self._attempt(executor)
+        return None if self.stop is Stop.FENCED else report
+
+    async def _attempt(self, executor: Executor) -> Report:
+        leased = self.leased
+        limit: asyncio.Timeout | None = None
+        context = Context(leased, self.names, self)
+        try:
+            payload: Any = orjson.loads(leased.payload or "null")
+            async with asyncio.timeout(leased.timeout_s) as limit:
+                return self._success(await executor.run(context, payload))
+        except asyncio.CancelledError:
+            return self._stopped()
+        except TimeoutError:
+            if limit is not None and limit.expired():
+                failure = Failure(FailureClass.TIMEOUT, f"no result within {leased.timeout_s:g} s")
+                return Report(self.lease, Outcome.TIMED_OUT, failure)
+            return self._failed(Failure(FailureClass.TIMEOUT, "the handler's own time limit passed"))
+        except HandBack as back:
+            return Report(self.lease, Outcome.RELEASED, Failure(FailureClass.ERROR, back.message, back.retry_after))
+        except AttemptFailed as error:
+            return self._failed(_failure(error), usage=_usage(error))
+        except Exception as error:  # noqa: BLE001 - a handler may raise anything; the next attempt may not
+            logger.info("task %s attempt %s failed: %r", leased.task, leased.attempt, error)
+            return self._failed(Failure(FailureClass.ERROR, f"{type(error).__name__}: {error}"[:MESSAGE_CHARS_MAX]))
+
+    def _success(self, result: ExecutionResult) -> Report:
+        fault = fault_in_json(result.value)
+        if fault is not None:
+            where = ".".join(str(part) for part in fault.loc) or "the result"
+            return self._failed(Failure(FailureClass.PERMANENT, f"The result cannot be stored: {where}: {fault.msg}"))
+        text = orjson.dumps(result.value).decode()
+        if len(text) > RESULT_BYTES_MAX:
+            said = f"The result has {len(text)} bytes; at most {RESULT_BYTES_MAX} can be stored."
+            return self._failed(Failure(FailureClass.PERMANENT, said))
+        usage = orjson.dumps(result.usage.as_json()).decode() if result.usage is not None else None
+        return Report(self.lease, Outcome.SUCCEEDED, result=text, usage=usage, actual=result.actual or {})
+
+    def _failed(self, failure: Failure, usage: str | None = None) -> Report:
+        return Report(self.lease, Outcome.FAILED, failure, usage=usage, quota=self.names.quota)
+
+    def _stopped(self) -> Report:
+        if self.stop is Stop.CANCELLED:
+            return Report(self.lease, Outcome.CANCELLED)
+        return Report(self.lease, Outcome.RELEASED)
+
+
+def _failure(error: AttemptFailed) -> Failure:
+    message = error.message[:MESSAGE_CHARS_MAX]
+    if isinstance(error, Permanent):
+        return Failure(FailureClass.PERMANENT, message)
+    if isinstance(error, ProviderBilling):
+        return Failure(FailureClass.PROVIDER_BILLING, message)
+    if isinstance(error, Retryable):
+        return Failure(error.failure_class, message, error.retry_after)
+    return Failure(FailureClass.ERROR, message)
+
+
+def _usage(error: AttemptFailed) -> str | None:
+    return None if error.usage is None else orjson.dumps(error.usage.as_json()).decode()

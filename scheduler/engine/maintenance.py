@@ -1,0 +1,89 @@
+"""The engine's housekeeping: pools and leadership for every engine; reaping, snapshots and sweeping for the leader."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from scheduler.engine.db_thread import DbThread
+from scheduler.engine.doorbell import DOORBELL, Bell
+from scheduler.reads.engine import EngineView, engine_view
+from scheduler.services import heartbeat
+from scheduler.services.settle import reap
+from scheduler.services.snapshot import Counted, take_snapshot
+from scheduler.services.sweep import sweep, vacuum
+
+if TYPE_CHECKING:
+    from scheduler.engine.runner import Engine
+
+logger = logging.getLogger(__name__)
+
+VACUUM_EVERY_ROUNDS: Final = 5
+SWEEP_EVERY_ROUNDS: Final = 30
+ROUNDS_PER_TERM: Final = 3
+"""A leader renews its term this often before it would end."""
+
+
+class Maintenance:
+    """The housekeeping of one engine, on a thread and connection of its own."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._db = DbThread("maintain")
+        self._counted: Counted | None = None
+        self._offered: dict[int, int] = {}
+        self._rounds = 0
+
+    async def begin(self) -> None:
+        """Learn the pools, announce this engine and see whether it leads. Repeated until it works."""
+        await self._refresh()
+        await self._lead()
+
+    async def once(self) -> None:
+        """One round, then rest until the next."""
+        await self._lead()
+        await self._refresh()
+        self._rounds += 1
+        if self._engine.leading:
+            await self._tend()
+        await self._engine.rest(self._interval_s())
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._db.close()
+
+    def _interval_s(self) -> float:
+        settings = self._engine.settings
+        return min(settings.snapshot_s, settings.leader_ttl_s / ROUNDS_PER_TERM)
+
+    async def _lead(self) -> None:
+        engine = self._engine
+        term = await self._db.call(heartbeat.lead, engine.id, ttl_s=engine.settings.leader_ttl_s)
+        if (term is not None) != engine.leading:
+            logger.info("this engine %s", f"leads, term {term}" if term is not None else "does not lead any more")
+            engine.leading = term is not None
+            self._counted = None
+            engine.wake()
+
+    async def _refresh(self) -> None:
+        view: EngineView = await self._db.call(engine_view)
+        engine = self._engine
+        for executor in engine.pools.update(view.pools, view.tenants):
+            await executor.aclose()
+        offers = dict(engine.pools.offers())
+        if offers != self._offered:
+            await self._db.call(heartbeat.register, engine.id, name=engine.name, kind="engine", slots=offers)
+            self._offered = {int(pool): slots for pool, slots in offers.items()}
+            DOORBELL.ring(Bell.WORK)
+
+    async def _tend(self) -> None:
+        """What one engine does for all."""
+        if await self._db.call(reap):
+            DOORBELL.ring(Bell.WORK)
+            DOORBELL.ring(Bell.SETTLED)
+        interval_s = self._engine.settings.snapshot_s
+        self._counted = await self._db.call(take_snapshot, self._counted, self._engine.holds, interval_s=interval_s)
+        if self._rounds % VACUUM_EVERY_ROUNDS == 0:
+            await self._db.call(vacuum)
+        if self._rounds % SWEEP_EVERY_ROUNDS == 0:
+            await self._db.call(sweep)

@@ -1,0 +1,279 @@
+"""The engine: long-lived loops that call services, run attempts and report them. No SQL, no decisions.
+
+- dispatch: the leader plans when rung, when a slot frees, or when the clock makes a start possible; every engine picks
+  up what another one's plan gave it.
+- settle: reports of ended attempts go to the database in batches.
+- maintain: leadership, pools, and for the leader the reaper, the snapshot and the sweeping.
+- renewal: in a thread of its own (`renewal`).
+
+Crash-only: everything an engine knows can be lost; leases expire and another engine goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import socket
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from django.db import DatabaseError
+
+from scheduler.engine.attempt import Executor, Running, Stop
+from scheduler.engine.db_thread import DbThread
+from scheduler.engine.doorbell import DOORBELL, Bell
+from scheduler.engine.executors.python import Handler
+from scheduler.engine.maintenance import Maintenance
+from scheduler.engine.pools import Pools
+from scheduler.engine.renewal import Renewal
+from scheduler.engine.settings import EngineSettings
+from scheduler.policy.types import Hold, LeaseId, Outcome, PoolId, WorkerId
+from scheduler.services import heartbeat
+from scheduler.services.dispatch import Dispatched, dispatch
+from scheduler.services.settle import Report, settle
+from scheduler.store.dispatch import LeasedTask
+
+logger = logging.getLogger(__name__)
+
+BACKOFF_MAX_S: Final = 1.0
+REST_MAX_S: Final = 0.1
+SETTLE: Final = "settle"
+LAST_TRIES: Final = 8
+"""Faults after which a loop that is asked to stop stops: the database is not coming back in time."""
+
+
+class Engine:
+    """One engine process's work. `handlers` maps pool names to functions, before what the pools' settings name."""
+
+    def __init__(
+        self, *, handlers: Mapping[str, Handler] | None = None, settings: EngineSettings | None = None
+    ) -> None:
+        self.id = WorkerId(str(uuid.uuid4()))
+        self.name = f"{socket.gethostname()}:{os.getpid()}"
+        self.settings = settings or EngineSettings.from_config()
+        self.pools = Pools(handlers or {})
+        self.leading = False
+        self.holds: dict[PoolId, Hold] = {}
+        self.settled = 0
+        self._running: dict[LeaseId, Running] = {}
+        self._reports: deque[Report] = deque()
+        self._draining = False
+        self._abandoned = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then finish or hand back what runs. Setting `abandon` skips the waiting."""
+        self._loop = asyncio.get_running_loop()
+        self._stopping = stop
+        self._work = asyncio.Event()
+        self._to_settle = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._dispatch_db = DbThread("dispatch")
+        self._settle_db = DbThread("settle")
+        self._renewal = Renewal(self.id, self, register=self._register)
+        maintenance = Maintenance(self)
+        off = DOORBELL.on(Bell.WORK, self._rung)
+        await self._until_done(maintenance.begin, stop)
+        self._renewal.start()
+        ending = asyncio.Event()
+        settling = asyncio.create_task(self._forever(SETTLE, self._settle_once, ending))
+        loops = [
+            asyncio.create_task(self._forever("dispatch", self._dispatch_once, stop)),
+            asyncio.create_task(self._forever("maintain", maintenance.once, stop)),
+        ]
+        await stop.wait()
+        self._draining = True
+        self._work.set()
+        await asyncio.gather(*loops)
+        await self._wind_down()
+        ending.set()
+        self._to_settle.set()
+        await settling
+        self._renewal.stop()
+        off()
+        await self._leave(maintenance)
+
+    def abandon(self) -> None:
+        """Do not wait for running attempts: hand them back at once. Safe from any thread."""
+        self._abandoned = True
+        self._loop.call_soon_threadsafe(self._halt_all, Stop.SHUTDOWN)
+
+    # Dispatch
+
+    async def _dispatch_once(self) -> None:
+        """Plan or pick up, then sleep until there is reason to look again."""
+        self._work.clear()
+        began = self._loop.time()
+        given = await self._dispatch_db.call(heartbeat.pick_up, self.id) if not self.leading else []
+        self._begin(given)
+        if not self.leading:
+            await self._until_work(self.settings.poll_s)
+            return
+        done = await self._dispatch_db.call(dispatch, me=self.id, starts_max=self.settings.starts_max)
+        self.holds = done.holds
+        self._begin([task for task in done.leased if task.worker == self.id])
+        if any(task.worker != self.id for task in done.leased):
+            DOORBELL.ring(Bell.WORK)
+        if done.again:
+            return
+        took_s = self._loop.time() - began
+        if not done.leased:
+            # A plan that starts nothing is not repeated at once, however often the bell rings: at most half the
+            # time goes into looking.
+            await asyncio.sleep(min(took_s, REST_MAX_S))
+        await self._until_work(self._pause_s(done, took_s))
+
+    def _pause_s(self, done: Dispatched, took_s: float) -> float:
+        wake_at = done.wake_at()
+        if wake_at is None:
+            return self.settings.poll_s
+        return max(0.0, min(self.settings.poll_s, wake_at - done.now - took_s))
+
+    async def _until_work(self, seconds: float) -> None:
+        await _at_most(seconds, self._work.wait())
+
+    async def rest(self, seconds: float) -> None:
+        """Wait so long, or until the engine is told to stop."""
+        await _at_most(seconds, self._stopping.wait())
+
+    def wake(self) -> None:
+        """Look for work now."""
+        self._work.set()
+
+    def _rung(self) -> None:
+        """The doorbell, from any thread."""
+        self._loop.call_soon_threadsafe(self._work.set)
+        if self._running:
+            self._renewal.hurry()
+
+    # Attempts
+
+    def _begin(self, leased: list[LeasedTask]) -> None:
+        for task in leased:
+            served = self.pools.get(task.pool)
+            if served is None or self._draining:
+                self._report(Report(task.lease, Outcome.RELEASED))
+                continue
+            running = Running(task, self.pools.names(served, task.tenant), ttl_s=served.pool.lease_ttl_s)
+            self._running[task.lease] = running
+            self._idle.clear()
+            running.task = self._loop.create_task(self._attempt(running, served.executor))
+
+    async def _attempt(self, running: Running, executor: Executor) -> None:
+        report = await running.run(executor)
+        self._running.pop(running.lease, None)
+        if not self._running:
+            self._idle.set()
+        if report is not None:
+            self._report(report)
+
+    def _report(self, report: Report) -> None:
+        self._reports.append(report)
+        self._to_settle.set()
+
+    def held(self) -> list[Running]:
+        """The attempts in flight; read by the renewal thread."""
+        return list(self._running.values())
+
+    def halt(self, lease: LeaseId, why: Stop) -> None:
+        """Stop an attempt, from any thread."""
+        self._loop.call_soon_threadsafe(self._halt, lease, why)
+
+    def _halt(self, lease: LeaseId, why: Stop) -> None:
+        running = self._running.get(lease)
+        if running is not None:
+            running.halt(why)
+
+    def _halt_all(self, why: Stop) -> None:
+        for running in list(self._running.values()):
+            running.halt(why)
+
+    # Settle
+
+    async def _settle_once(self) -> None:
+        await self._to_settle.wait()
+        self._to_settle.clear()
+        while self._reports:
+            batch = [self._reports[n] for n in range(min(len(self._reports), self.settings.settle_batch_max))]
+            settled = await self._settle_db.call(settle, batch)
+            # Only now: a batch that failed is tried again, and a repeated report does no harm.
+            for _ in batch:
+                self._reports.popleft()
+            self.settled += len(settled.states)
+            if settled.stale:
+                logger.info("%d reports came too late: their leases had ended", len(settled.stale))
+            self._work.set()
+            DOORBELL.ring(Bell.SETTLED)
+
+    # Coming and going
+
+    def _register(self) -> None:
+        heartbeat.register(self.id, name=self.name, kind="engine", slots=self.pools.offers())
+
+    async def _wind_down(self) -> None:
+        """Let attempts end within the grace, then hand back the rest."""
+        if self._abandoned:
+            self._halt_all(Stop.SHUTDOWN)
+        await _at_most(self.settings.grace_s, self._idle.wait())
+        self._halt_all(Stop.SHUTDOWN)
+        await _at_most(self.settings.grace_s, self._idle.wait())
+        if self._running:
+            logger.warning("%d attempts did not stop; their leases will expire", len(self._running))
+
+    async def _leave(self, maintenance: Maintenance) -> None:
+        try:
+            await self._settle_db.call(heartbeat.leave, self.id)
+        except DatabaseError as error:
+            logger.warning("left without a word: %s", error)
+        for executor in self.pools.executors():
+            await executor.aclose()
+        self._dispatch_db.close()
+        self._settle_db.close()
+        maintenance.close()
+        DOORBELL.ring(Bell.WORK)
+
+    async def _forever(self, name: str, step: Callable[[], Awaitable[None]], stop: asyncio.Event) -> None:
+        """Repeat a step until `stop`, and for settling until every report is in."""
+        faults = 0
+        while not stop.is_set() or (name == SETTLE and self._reports):
+            faults = await self._try(name, step, faults)
+            if faults > LAST_TRIES and stop.is_set():
+                logger.error("%s gave up while stopping: what is left will be found by lease expiry", name)
+                return
+
+    async def _try(self, name: str, step: Callable[[], Awaitable[None]], faults: int = 0) -> int:
+        """Take a step; returns the number of faults in a row. A fault is told once, then waited out with jitter."""
+        try:
+            await step()
+        except Exception:
+            if faults == 0:
+                logger.exception("%s failed; trying again", name)
+            pause_s = min(BACKOFF_MAX_S, 0.05 * 2 ** min(faults, 10))
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            return faults + 1
+        if faults:
+            logger.info("%s works again after %d faults", name, faults)
+        return 0
+
+    async def _until_done(self, step: Callable[[], Awaitable[None]], stop: asyncio.Event) -> None:
+        """Do a step once, however long the database takes to come."""
+        once = asyncio.Event()
+
+        async def and_done() -> None:
+            await step()
+            once.set()
+
+        while not once.is_set() and not stop.is_set():
+            await self._try("start", and_done)
+
+
+async def _at_most(seconds: float, event: Awaitable[object]) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event
+    except TimeoutError:
+        pass

@@ -1,0 +1,166 @@
+"""Decides whether pools, limits, tenants and tokens can be declared the way an operator asks for, and says what to change.
+
+It knows the bounds and nothing else: not whether a name is taken, not who asks, not what an executor makes of its
+configuration.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from scheduler.errors import FieldError
+from scheduler.policy.admission import ATTEMPTS_MAX
+from scheduler.policy.payload import fault_in_json, fault_in_text
+from scheduler.policy.types import ResourceKind
+
+SLOTS_MAX: Final = 10_000
+LEASE_TTL_MAX_S: Final = 3_600.0
+BACKOFF_MAX_S: Final = 86_400.0
+DURATION_MAX_S: Final = 7 * 86_400.0
+RATE_MAX: Final = 1e9
+PERMITS_MAX: Final = 1_000_000
+WEIGHT_MAX: Final = 1_000_000.0
+REASON_CHARS_MAX: Final = 500
+
+EXECUTORS: Final = ("python", "llm", "remote", "http")
+SCOPES: Final = ("submit", "read", "work", "operate", "admin", "metrics")
+STATUSES: Final = ("active", "suspended")
+
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+Faults = tuple[FieldError, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSettings:
+    """What an operator may set on a pool. Times in seconds; `timeout_s` None: attempts may take as long as they want."""
+
+    config: Mapping[str, object] = field(default_factory=dict)
+    slots_min: int = 1
+    slots_max: int = 10
+    slots: int = 10
+    max_attempts: int = 3
+    backoff_initial_s: float = 1.0
+    backoff_multiplier: float = 2.0
+    backoff_max_s: float = 60.0
+    lease_ttl_s: float = 30.0
+    timeout_s: float | None = None
+    duration_default_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSettings:
+    """What an operator may set on a shared limit: `rate` per second and `burst` of a token bucket, or `permits`.
+
+    0 means paused: work that needs the limit waits until it is raised.
+    """
+
+    rate: float = 0.0
+    burst: float = 0.0
+    permits: int = 0
+    margin: float = 0.02
+
+
+def fault_in_name(name: str) -> FieldError | None:
+    """What is wrong with the name of a pool or a resource."""
+    if _NAME.fullmatch(name):
+        return None
+    return FieldError(("name",), "A name has 1 to 64 letters, digits and the signs _ . : - and nothing else.")
+
+
+def fault_in_slug(slug: str) -> FieldError | None:
+    """What is wrong with a tenant's slug."""
+    if _SLUG.fullmatch(slug):
+        return None
+    return FieldError(
+        ("slug",), "A slug has 1 to 64 lower-case letters, digits, _ and -, and begins with none of these two."
+    )
+
+
+def faults_in_pool(name: str, executor: str, settings: PoolSettings) -> Faults:
+    """Everything that has to change before this pool can be declared."""
+    s = settings
+    found = [
+        fault_in_name(name),
+        None if executor in EXECUTORS else _fault("executor", f"There are these executors: {', '.join(EXECUTORS)}."),
+        fault_in_json(s.config, ("config",)),
+        _outside("min", s.slots_min, 0, SLOTS_MAX),
+        _outside("max", s.slots_max, 0, SLOTS_MAX),
+        None
+        if s.slots_min <= s.slots_max
+        else _fault("min", f"The least ({s.slots_min}) is above the most ({s.slots_max})."),
+        None
+        if s.slots_min <= s.slots <= s.slots_max
+        else _fault("slots", f"{s.slots} is not between min ({s.slots_min}) and max ({s.slots_max})."),
+        _outside("max_attempts", s.max_attempts, 1, ATTEMPTS_MAX),
+        _outside("initial_backoff", s.backoff_initial_s, 0.0, BACKOFF_MAX_S),
+        _outside("multiplier", s.backoff_multiplier, 1.0, 100.0),
+        _outside("max_backoff", s.backoff_max_s, 0.0, BACKOFF_MAX_S),
+        _outside("lease_ttl", s.lease_ttl_s, 1.0, LEASE_TTL_MAX_S),
+        None if s.timeout_s is None else _outside("timeout", s.timeout_s, 0.001, DURATION_MAX_S),
+        _outside("default_duration", s.duration_default_s, 0.001, DURATION_MAX_S),
+    ]
+    return tuple(fault for fault in found if fault is not None)
+
+
+def faults_in_limit(name: str, kind: ResourceKind, settings: LimitSettings) -> Faults:
+    """Everything that has to change before this limit can be declared."""
+    s = settings
+    found = [fault_in_name(name)]
+    if kind is ResourceKind.TOKEN_BUCKET:
+        found += [
+            _outside("rate", s.rate, 0.0, RATE_MAX),
+            _outside("burst", s.burst, 0.0, RATE_MAX),
+            _fault("permits", "A token bucket has a rate and a burst; leave permits out.") if s.permits else None,
+        ]
+    else:
+        unwanted = s.rate or s.burst
+        found += [
+            _outside("permits", s.permits, 0, PERMITS_MAX),
+            _fault("rate", "A semaphore has permits; leave rate and burst out.") if unwanted else None,
+        ]
+    found.append(None if 0.0 <= s.margin < 1.0 else _fault("margin", "A margin is a fraction from 0 to below 1."))
+    return tuple(fault for fault in found if fault is not None)
+
+
+def faults_in_tenant(slug: str, *, weight: float, status: str) -> Faults:
+    """Everything that has to change before this tenant can be declared. Weight 0: served only when nobody else waits."""
+    found = [
+        fault_in_slug(slug),
+        _outside("weight", weight, 0.0, WEIGHT_MAX),
+        None if status in STATUSES else _fault("status", f"A tenant is {' or '.join(STATUSES)}."),
+    ]
+    return tuple(fault for fault in found if fault is not None)
+
+
+def faults_in_scopes(scopes: Sequence[str]) -> Faults:
+    """What is wrong with the scopes of a token."""
+    if not scopes:
+        return (_fault("scopes", f"Name at least one scope of: {', '.join(SCOPES)}."),)
+    unknown = sorted(set(scopes) - set(SCOPES))
+    if unknown:
+        return (_fault("scopes", f"{unknown[0]!r} is not a scope; there are {', '.join(SCOPES)}."),)
+    return ()
+
+
+def fault_in_reason(reason: str) -> FieldError | None:
+    """What is wrong with the reason an operator gives for a change."""
+    if len(reason) > REASON_CHARS_MAX:
+        return _fault("reason", f"A reason has at most {REASON_CHARS_MAX} characters.")
+    said = fault_in_text(reason)
+    return None if said is None else _fault("reason", f"The reason {said}.")
+
+
+def _outside(name: str, value: float, least: float, most: float) -> FieldError | None:
+    # Written so that NaN, which compares false with everything, is outside too.
+    if least <= value <= most:
+        return None
+    return _fault(name, f"{name} must be from {least:g} to {most:g}; {value:g} is not.")
+
+
+def _fault(name: str, msg: str) -> FieldError:
+    return FieldError((name,), msg)

@@ -1,0 +1,115 @@
+"""Puts in place what a newcomer needs: two tenants, a pool, its limits, an administrator and two tokens.
+
+Doing it again changes nothing that works: names that exist are left as they are, secrets of an earlier run stay valid
+when they still open something.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+
+from scheduler.policy.declarations import SCOPES, LimitSettings, PoolSettings
+from scheduler.policy.types import ResourceKind
+from scheduler.services.pools import add_pool, edit_pool
+from scheduler.services.resources import add_resource
+from scheduler.services.tenants import add_tenant
+from scheduler.services.tokens import authenticate, create_token
+from scheduler.store import control as store
+from scheduler.store import resources as resource_store
+
+USERNAME: Final = "admin"
+ACTOR: Final = "setup"
+DEMO_TENANT: Final = "acme"
+TENANTS: Final = (DEMO_TENANT, "globex")
+TOKEN_SCOPES: Final = ("submit", "read", "work", "operate")
+LIMITS: Final = {
+    "openai": (ResourceKind.TOKEN_BUCKET, LimitSettings(rate=50.0, burst=100.0)),
+    "openai-concurrency": (ResourceKind.SEMAPHORE, LimitSettings(permits=20)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """The ways in: `token` acts for the demo tenant, `admin_token` for the whole."""
+
+    token: str
+    admin_token: str
+    username: str
+    password: str
+
+
+def seed_defaults(
+    *,
+    provider_url: str | None,
+    provider_url_before: str | None = None,
+    token: str | None = None,
+    admin_token: str | None = None,
+    password: str | None = None,
+) -> Seed:
+    """Have the defaults exist; returns the ways in, those of an earlier run when they still work.
+
+    `provider_url` is the OpenAI-compatible base URL of the pool `llm`; when the pool still points to
+    `provider_url_before`, it follows. Without it no pool is made.
+    """
+    with transaction.atomic():
+        _tenants()
+        _limits()
+        if provider_url is not None:
+            _pool(provider_url, provider_url_before)
+        return Seed(
+            token=_token(token, "demo", TOKEN_SCOPES, tenant=DEMO_TENANT),
+            admin_token=_token(admin_token, "administration", SCOPES, tenant=None),
+            username=USERNAME,
+            password=_administrator(password),
+        )
+
+
+def _tenants() -> None:
+    known = {row.slug for row in store.load_tenants(TENANTS)}
+    for slug in TENANTS:
+        if slug not in known:
+            add_tenant(slug, name=slug.title(), actor=ACTOR, source="system")
+
+
+def _limits() -> None:
+    known = {row.name for row in resource_store.load(list(LIMITS))}
+    for name, (kind, settings) in LIMITS.items():
+        if name not in known:
+            add_resource(name, kind, settings, actor=ACTOR, source="system")
+
+
+def _pool(provider_url: str, provider_url_before: str | None) -> None:
+    known = store.load_pools(["llm"])
+    if not known:
+        config = {"base_url": provider_url, "model": "sim-small", "quota_resource": "openai"}
+        settings = PoolSettings(config=config, slots_min=4, slots_max=64, slots=32, max_attempts=5, lease_ttl_s=30.0)
+        add_pool("llm", "llm", settings, actor=ACTOR, source="system")
+        return
+    declared = known[0].settings.config
+    if provider_url != provider_url_before and declared.get("base_url") == provider_url_before:
+        changes = {"config": {**declared, "base_url": provider_url}}
+        edit_pool("llm", known[0].version, changes, actor=ACTOR, reason="the provider moved", source="system")
+
+
+def _token(text: str | None, name: str, scopes: tuple[str, ...], *, tenant: str | None) -> str:
+    if text is not None and authenticate(text) is not None:
+        return text
+    return create_token(scopes=scopes, tenant=tenant, name=name, actor=ACTOR, source="system").text
+
+
+def _administrator(password: str | None) -> str:
+    """Have the administrator exist. A password that somebody changed by hand stays; one that nobody knows is replaced."""
+    users = get_user_model()
+    user = users.objects.filter(username=USERNAME).first()
+    wanted = password or secrets.token_urlsafe(15)
+    if user is None:
+        users.objects.create_superuser(username=USERNAME, password=wanted)
+    elif password is None:
+        user.set_password(wanted)
+        user.save(update_fields=["password"])
+    return wanted

@@ -1,0 +1,23 @@
+"""Removes what nobody needs any more, and clears the small hot tables."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db import transaction
+
+from scheduler.store import engine as engine_store
+from scheduler.store import leases as lease_store
+
+WORKER_STALE_S: Final = 60.0
+
+
+def sweep() -> int:
+    """Forget workers that went away without a word; returns how many."""
+    with transaction.atomic():
+        return lease_store.forget_stale_workers(stale_s=WORKER_STALE_S)
+
+
+def vacuum() -> None:
+    """Clear dead rows. Its own statement: VACUUM cannot run inside a transaction."""
+    engine_store.vacuum_leases()

@@ -1,0 +1,114 @@
+"""Adds tenants and edits their weight and status. A suspended tenant's tasks wait; those that run go on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.db import transaction
+
+from scheduler.errors import Conflict, FieldError, NotFound
+from scheduler.policy.declarations import faults_in_tenant
+from scheduler.policy.payload import fault_in_text
+from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
+from scheduler.store import control as store
+
+NAME_CHARS_MAX = 200
+
+
+def add_tenant(
+    slug: str,
+    *,
+    name: str = "",
+    weight: float = 1.0,
+    time_zone: str = "UTC",
+    actor: str,
+    reason: str = "",
+    source: str = "ui",
+) -> store.TenantRow:
+    """Declare a tenant, active. Raises Refused with every fault, Conflict when the slug is taken."""
+    author = Author(actor, source, reason)
+    check_reason(author)
+    _refuse(slug, name=name, weight=weight, status="active", time_zone=time_zone)
+    with transaction.atomic():
+        if store.add_tenant(slug, name=name, weight=weight, time_zone=time_zone) is None:
+            errors = (FieldError(("slug",), "This slug is taken; choose another or edit that one."),)
+            raise Conflict(f"There is a tenant {slug!r} already.", code="name_taken", errors=errors)
+        row = load_tenant(slug)
+        record(author, "tenant.add", f"tenant:{slug}", after=_declared(row))
+        return row
+
+
+def edit_tenant(
+    slug: str,
+    version: int,
+    *,
+    name: str | None = None,
+    weight: float | None = None,
+    status: str | None = None,
+    time_zone: str | None = None,
+    actor: str,
+    reason: str = "",
+    source: str = "ui",
+) -> store.TenantRow:
+    """Change what is given. Raises NotFound, VersionConflict when `version` is not the current one, Refused."""
+    author = Author(actor, source, reason)
+    check_reason(author)
+    with transaction.atomic():
+        row = load_tenant(slug)
+        if row.version != version:
+            raise VersionConflict(f"The tenant {slug!r}", sent=version, current=row.version)
+        wanted = replace(
+            row,
+            name=row.name if name is None else name,
+            weight=row.weight if weight is None else weight,
+            status=row.status if status is None else status,
+            time_zone=row.time_zone if time_zone is None else time_zone,
+        )
+        declared = {"name": wanted.name, "weight": wanted.weight, "status": wanted.status, "time_zone": wanted.time_zone}
+        _refuse(slug, name=wanted.name, weight=wanted.weight, status=wanted.status, time_zone=wanted.time_zone)
+        edited = store.edit_tenant(
+            slug,
+            version=version,
+            name=wanted.name,
+            weight=wanted.weight,
+            status=wanted.status,
+            time_zone=wanted.time_zone,
+        )
+        if edited is None:
+            raise VersionConflict(f"The tenant {slug!r}", sent=version, current=load_tenant(slug).version)
+        before, after = differences(_declared(row), declared)
+        record(author, "tenant.edit", f"tenant:{slug}", before=before, after=after)
+        return load_tenant(slug)
+
+
+def load_tenant(slug: str) -> store.TenantRow:
+    """The tenant of that slug. Raises NotFound."""
+    rows = store.load_tenants([slug]) if "\x00" not in slug else []
+    if not rows:
+        raise NotFound(f"There is no tenant {slug!r}.", code="unknown_tenant")
+    return rows[0]
+
+
+def _declared(row: store.TenantRow) -> dict[str, object]:
+    return {name: value for name, value in asdict(row).items() if name in ("name", "weight", "status", "time_zone")}
+
+
+def _refuse(slug: str, *, name: str, weight: float, status: str, time_zone: str) -> None:
+    faults = list(faults_in_tenant(slug, weight=weight, status=status))
+    said = fault_in_text(name)
+    if said is not None:
+        faults.append(FieldError(("name",), f"The name {said}."))
+    if len(name) > NAME_CHARS_MAX:
+        faults.append(FieldError(("name",), f"A name has at most {NAME_CHARS_MAX} characters."))
+    if not _is_zone(time_zone):
+        faults.append(FieldError(("time_zone",), f"{time_zone!r} is not the name of a time zone, like Europe/Berlin."))
+    refuse(tuple(faults), code="bad_tenant")
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True

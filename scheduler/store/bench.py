@@ -1,0 +1,19 @@
+"""Empties tables for measurements, in a database made for them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.store import queries
+
+_SQL: Final = queries.load("bench.sql")
+
+
+def empty_tables() -> None:
+    """Remove all work and its history."""
+    queries.run(_SQL["empty_tables"])
+
+
+def settle_down() -> None:
+    """Refresh statistics and clear dead rows."""
+    queries.run(_SQL["settle_down"])

@@ -1,0 +1,253 @@
+"""Reads and writes what operators declare: tenants, pools, tokens, and the audit of every change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from scheduler.policy.declarations import PoolSettings
+from scheduler.policy.types import PoolId, TenantId
+from scheduler.store import queries
+
+_SQL: Final = queries.load("control.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRow:
+    """A tenant as declared."""
+
+    id: TenantId
+    slug: str
+    name: str
+    weight: float
+    status: str
+    time_zone: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """A pool as declared. `paused_at` is Unix seconds, None while it runs."""
+
+    id: PoolId
+    name: str
+    executor: str
+    settings: PoolSettings
+    paused_at: float | None
+    paused_by: str
+    pause_reason: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A token that may be used now."""
+
+    public_id: str
+    secret_sha256: bytes
+    tenant: TenantId | None
+    tenant_slug: str | None
+    scopes: frozenset[str]
+    pools: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """Who changed what, and why; `before` and `after` hold what changed."""
+
+    actor: str
+    source: str
+    action: str
+    subject: str
+    reason: str = ""
+    before: Mapping[str, object] | None = None
+    after: Mapping[str, object] | None = None
+
+
+def load_tenants(slugs: Sequence[str] | None = None) -> list[TenantRow]:
+    """Tenants by slug, or all of them, in order of slug."""
+    rows = queries.fetch(_SQL["read_tenants"], {"slugs": None if slugs is None else list(slugs)})
+    return [TenantRow(*row) for row in rows]
+
+
+def add_tenant(slug: str, *, name: str, weight: float, time_zone: str) -> TenantId | None:
+    """Add an active tenant; None when the slug is taken."""
+    params = {"slug": slug, "name": name, "weight": weight, "time_zone": time_zone}
+    row = queries.fetch_one(_SQL["add_tenant"], params)
+    return None if row is None else TenantId(row[0])
+
+
+def edit_tenant(slug: str, *, version: int, name: str, weight: float, status: str, time_zone: str) -> int | None:
+    """Change a tenant; the new version, or None when `version` is not the current one."""
+    params = {
+        "slug": slug,
+        "version": version,
+        "name": name,
+        "weight": weight,
+        "status": status,
+        "time_zone": time_zone,
+    }
+    row = queries.fetch_one(_SQL["edit_tenant"], params)
+    return None if row is None else int(row[0])
+
+
+def load_pools(names: Sequence[str] | None = None) -> list[PoolRow]:
+    """Pools by name, or all of them, in order of name."""
+    rows = queries.fetch(_SQL["read_pools"], {"names": None if names is None else list(names)})
+    return [_pool(row) for row in rows]
+
+
+def _pool(row: queries.Row) -> PoolRow:
+    pool, name, executor, config, slots_min, slots_max, slots, max_attempts, initial_s, multiplier, max_s, *tail = row
+    lease_ttl_s, timeout_s, duration_default_s, *pause_and_version = tail
+    settings = PoolSettings(
+        config=orjson.loads(config),
+        slots_min=slots_min,
+        slots_max=slots_max,
+        slots=slots,
+        max_attempts=max_attempts,
+        backoff_initial_s=initial_s,
+        backoff_multiplier=multiplier,
+        backoff_max_s=max_s,
+        lease_ttl_s=lease_ttl_s,
+        timeout_s=timeout_s,
+        duration_default_s=duration_default_s,
+    )
+    return PoolRow(PoolId(pool), name, executor, settings, *pause_and_version)
+
+
+def add_pool(name: str, executor: str, settings: PoolSettings) -> PoolId | None:
+    """Add a pool; None when the name is taken."""
+    row = queries.fetch_one(_SQL["add_pool"], {"name": name, "executor": executor, **_pool_params(settings)})
+    return None if row is None else PoolId(row[0])
+
+
+def edit_pool(name: str, *, version: int, settings: PoolSettings) -> int | None:
+    """Change a pool's settings; the new version, or None when `version` is not the current one."""
+    row = queries.fetch_one(_SQL["edit_pool"], {"name": name, "version": version, **_pool_params(settings)})
+    return None if row is None else int(row[0])
+
+
+def _pool_params(settings: PoolSettings) -> dict[str, Any]:
+    return {
+        "config": orjson.dumps(dict(settings.config)).decode(),
+        "slots_min": settings.slots_min,
+        "slots_max": settings.slots_max,
+        "slots": settings.slots,
+        "max_attempts": settings.max_attempts,
+        "backoff_initial_s": settings.backoff_initial_s,
+        "backoff_multiplier": settings.backoff_multiplier,
+        "backoff_max_s": settings.backoff_max_s,
+        "lease_ttl_s": settings.lease_ttl_s,
+        "timeout_s": settings.timeout_s,
+        "duration_default_s": settings.duration_default_s,
+    }
+
+
+def pause_pool(name: str, *, actor: str, reason: str) -> bool:
+    """Pause a pool; False when it is paused already or unknown."""
+    return queries.fetch_one(_SQL["pause_pool"], {"name": name, "actor": actor, "reason": reason}) is not None
+
+
+def resume_pool(name: str) -> bool:
+    """Resume a pool; False when it is not paused or unknown."""
+    return queries.fetch_one(_SQL["resume_pool"], {"name": name}) is not None
+
+
+def add_audit_event(event: AuditEvent) -> None:
+    """Append to the audit."""
+    params = {
+        "actor": event.actor,
+        "source": event.source,
+        "action": event.action,
+        "subject": event.subject,
+        "reason": event.reason,
+        "before": _json(event.before),
+        "after": _json(event.after),
+    }
+    queries.run(_SQL["add_audit_event"], params)
+
+
+def _json(value: Mapping[str, object] | None) -> str | None:
+    return None if value is None else orjson.dumps(dict(value)).decode()
+
+
+def add_token(
+    public_id: str,
+    secret_sha256: bytes,
+    *,
+    name: str,
+    tenant: TenantId | None,
+    scopes: Sequence[str],
+    pools: Sequence[str] | None,
+    expires_at: float | None,
+) -> None:
+    """Add a token; `expires_at` is Unix seconds."""
+    params = {
+        "public_id": public_id,
+        "secret_sha256": secret_sha256,
+        "name": name,
+        "tenant": tenant,
+        "scopes": list(scopes),
+        "pools": None if pools is None else list(pools),
+        "expires_at": expires_at,
+    }
+    queries.run(_SQL["add_token"], params)
+
+
+def find_token(public_id: str) -> TokenRow | None:
+    """The token, if it may be used now; unknown, expired and revoked ones look the same."""
+    row = queries.fetch_one(_SQL["find_token"], {"public_id": public_id})
+    if row is None:
+        return None
+    public_id, secret_sha256, tenant, slug, _status, scopes, pools = row
+    return TokenRow(
+        public_id,
+        bytes(secret_sha256),
+        None if tenant is None else TenantId(tenant),
+        slug,
+        frozenset(scopes),
+        None if pools is None else frozenset(pools),
+    )
+
+
+def revoke_token(public_id: str) -> bool:
+    """Revoke a token; False when it is unknown or revoked already."""
+    return queries.run(_SQL["revoke_token"], {"public_id": public_id}) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """What a request with an idempotency key was answered. `body` is JSON text."""
+
+    fingerprint: bytes
+    status: int
+    body: str
+
+
+def lock_idempotency_key(scope: str, key: str) -> StoredAnswer | None:
+    """Wait until nobody else works on this key, until the transaction ends; then its answer, if there is one."""
+    params = {"scope": scope, "key": key}
+    queries.run(_SQL["lock_idempotency_key"], params)
+    row = queries.fetch_one(_SQL["find_idempotency_record"], params)
+    return None if row is None else StoredAnswer(bytes(row[0]), row[1], row[2])
+
+
+def add_idempotency_record(scope: str, key: str, answer: StoredAnswer) -> None:
+    """Keep the answer to a request."""
+    params = {
+        "scope": scope,
+        "key": key,
+        "fingerprint": answer.fingerprint,
+        "status": answer.status,
+        "body": answer.body,
+    }
+    queries.run(_SQL["add_idempotency_record"], params)
+
+
+def prune_idempotency_records(*, keep_s: float) -> int:
+    """Forget answers older than `keep_s`; returns how many."""
+    return queries.run(_SQL["prune_idempotency_records"], {"keep_s": keep_s})

@@ -1,0 +1,25 @@
+"""Reads pools and tenants for engines."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.policy.types import TenantId
+from scheduler.store import queries
+
+_SQL: Final = queries.load("engine.sql")
+
+
+def load_served_pools() -> list[queries.Row]:
+    """(id, name, executor, config text, slots_max, lease ttl in seconds) of pools with an in-process executor."""
+    return queries.fetch(_SQL["served_pools"])
+
+
+def load_tenant_slugs() -> dict[TenantId, str]:
+    """Slugs by tenant."""
+    return {TenantId(tenant): slug for tenant, slug in queries.fetch(_SQL["tenant_slugs"])}
+
+
+def vacuum_leases() -> None:
+    """Clear dead rows from the small hot tables. Must run outside a transaction."""
+    queries.run(_SQL["vacuum_hot_tables"])

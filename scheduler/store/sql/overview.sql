@@ -1,0 +1,89 @@
+-- name: fold_counts
+-- Add the appended changes to the folded counts. Any reader sees either both or neither.
+WITH taken AS (
+    DELETE FROM task_delta RETURNING pool_id, priority, tenant_id, demand_id, counter, n
+)
+INSERT INTO task_count AS c (pool_id, priority, tenant_id, demand_id, counter, n)
+SELECT pool_id, priority, tenant_id, demand_id, counter, sum(n) FROM taken
+GROUP BY 1, 2, 3, 4, 5
+ON CONFLICT (pool_id, priority, tenant_id, demand_id, counter) DO UPDATE SET n = c.n + excluded.n;
+
+-- name: read_counts
+SELECT pool_id, priority, counter, sum(n)::bigint
+FROM (SELECT pool_id, priority, counter, n FROM task_count
+      UNION ALL
+      SELECT pool_id, priority, counter, n FROM task_delta) AS counts
+GROUP BY 1, 2, 3;
+
+-- name: recount
+-- What the counts should be, from the tasks themselves. Reads every task: for checks, not for pages.
+SELECT pool_id, priority, state, count(*) FROM task GROUP BY 1, 2, 3;
+
+-- name: waiting_by_demand
+SELECT demand_id, sum(n)::bigint
+FROM (SELECT demand_id, n FROM task_count WHERE counter = 'ready'
+      UNION ALL
+      SELECT demand_id, n FROM task_delta WHERE counter = 'ready') AS counts
+GROUP BY 1 HAVING sum(n) > 0;
+
+-- name: oldest_waiting
+-- When the longest waiting ready task of each pool and class became ready: one look at each lane's head.
+SELECT p.id, lane.priority, min(head.ready_at)
+FROM pool p
+CROSS JOIN LATERAL (
+    WITH RECURSIVE hop AS (
+        (SELECT t.priority, t.tenant_id, t.demand_id FROM task t
+         WHERE t.state = 'ready' AND t.pool_id = p.id
+         ORDER BY t.priority, t.tenant_id, t.demand_id LIMIT 1)
+        UNION ALL
+        SELECT n.priority, n.tenant_id, n.demand_id
+        FROM hop h CROSS JOIN LATERAL (
+            SELECT t.priority, t.tenant_id, t.demand_id FROM task t
+            WHERE t.state = 'ready' AND t.pool_id = p.id
+              AND (t.priority, t.tenant_id, t.demand_id) > (h.priority, h.tenant_id, h.demand_id)
+            ORDER BY t.priority, t.tenant_id, t.demand_id LIMIT 1
+        ) n
+    )
+    SELECT * FROM hop
+) lane
+CROSS JOIN LATERAL (
+    SELECT extract(epoch FROM t.ready_at)::float8 AS ready_at FROM task t
+    WHERE t.state = 'ready' AND t.pool_id = p.id AND t.priority = lane.priority AND t.tenant_id = lane.tenant_id
+      AND t.demand_id = lane.demand_id
+    ORDER BY t.ready_at, t.id LIMIT 1
+) head
+GROUP BY 1, 2;
+
+-- name: recent_failures
+SELECT a.task_id, pool.name, tenant.slug, t.kind, a.failure_class, a.message, a.number,
+       extract(epoch FROM a.finished_at)::float8
+FROM attempt a
+JOIN task t ON t.id = a.task_id
+JOIN pool ON pool.id = a.pool_id
+JOIN tenant ON tenant.id = a.tenant_id
+WHERE a.outcome IN ('failed', 'timed_out', 'lost')
+ORDER BY a.finished_at DESC, a.lease_id DESC
+LIMIT %(rows_max)s;
+
+-- name: read_workers
+SELECT w.id::text, w.name, w.kind, w.slots, w.draining, extract(epoch FROM w.seen_at)::float8,
+       (SELECT count(*) FROM lease l WHERE l.worker_id = w.id),
+       EXISTS (SELECT FROM leader d WHERE d.name = 'planner' AND d.holder = w.id AND d.expires_at > clock_timestamp())
+FROM worker w
+ORDER BY w.name, w.id
+LIMIT %(rows_max)s;
+
+-- name: read_pools
+SELECT id, name, executor, slots, extract(epoch FROM paused_at)::float8, paused_by, pause_reason FROM pool ORDER BY name;
+
+-- name: running_by_pool
+SELECT pool_id, count(*) FROM lease GROUP BY 1;
+
+-- name: add_snapshot
+INSERT INTO snapshot (body) VALUES (%(body)s::jsonb) RETURNING seq;
+
+-- name: latest_snapshot
+SELECT seq, extract(epoch FROM as_of)::float8, body::text FROM snapshot ORDER BY seq DESC LIMIT 1;
+
+-- name: prune_snapshots
+DELETE FROM snapshot WHERE seq <= (SELECT max(seq) FROM snapshot) - %(keep)s;
