@@ -1,0 +1,184 @@
+"""What waits and what runs, in memory: the part of the world that a planner's snapshot is taken of.
+
+It stands in for nothing of ours: it is the world that the planner is tried in. Every rule of what may start is left to
+the planner, so that a fault of the planner shows.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from scheduler.policy.limits import capacity, level_now
+from scheduler.policy.types import (
+    DemandId,
+    DemandView,
+    FairCounter,
+    Lane,
+    LaneKey,
+    Plan,
+    PoolId,
+    PoolView,
+    PriorityClass,
+    ResourceId,
+    ResourceKind,
+    ResourceView,
+    Snapshot,
+    Start,
+    TaskId,
+    TaskView,
+    TenantId,
+    TenantView,
+    WorkerId,
+    WorkerView,
+)
+
+WIDTH = 1_000
+
+
+def _place(task: TaskView) -> tuple[float, int]:
+    return task.ready_at, task.id
+
+
+def _latest_start(task: TaskView) -> tuple[float, int]:
+    assert task.latest_start is not None
+    return task.latest_start, task.id
+
+
+@dataclass(slots=True)
+class Backlog:
+    """Pools, tenants, limits and lanes. Ids are small numbers; a demand is found or made from the resources it needs."""
+
+    pools: dict[PoolId, PoolView] = field(default_factory=dict)
+    workers: dict[tuple[WorkerId, PoolId], int] = field(default_factory=dict)
+    tenants: dict[TenantId, TenantView] = field(default_factory=dict)
+    resources: dict[ResourceId, ResourceView] = field(default_factory=dict)
+    demands: dict[tuple[ResourceId, ...], DemandView] = field(default_factory=dict)
+    lanes: dict[LaneKey, list[TaskView]] = field(default_factory=dict)
+    running: dict[TaskId, Start] = field(default_factory=dict)
+    clocks: dict[PriorityClass, float] = field(default_factory=dict)
+    credits: dict[tuple[PoolId, PriorityClass], float] = field(default_factory=dict)
+
+    # Building
+
+    def pool(self, number: int = 1, *, slots: int = 10, worker: str | None = "w") -> PoolId:
+        """A pool; with one worker for all its slots, or with none."""
+        pool = PoolId(number)
+        self.pools[pool] = PoolView(pool, slots, 0)
+        if worker is not None:
+            self.workers[WorkerId(f"{worker}{number}"), pool] = slots
+        return pool
+
+    def tenant(self, number: int, *, weight: float = 1.0) -> TenantId:
+        tenant = TenantId(number)
+        self.tenants[tenant] = TenantView(tenant, weight)
+        return tenant
+
+    def bucket(self, number: int, *, rate: float, burst: float, level: float | None = None, margin: float = 0.0) -> ResourceId:
+        full = burst * (1.0 - margin)
+        view = ResourceView(
+            ResourceId(number), ResourceKind.TOKEN_BUCKET, full if level is None else level, 0.0, rate, burst, margin=margin
+        )
+        self.resources[view.id] = view
+        return view.id
+
+    def semaphore(self, number: int, *, permits: int) -> ResourceId:
+        view = ResourceView(ResourceId(number), ResourceKind.SEMAPHORE, permits, 0.0, permits=permits)
+        self.resources[view.id] = view
+        return view.id
+
+    def demand(self, needs: Mapping[ResourceId, float]) -> DemandView:
+        ids = tuple(sorted(needs))
+        return self.demands.setdefault(ids, DemandView(DemandId(len(self.demands) + 1), ids))
+
+    # Moving
+
+    def add(self, lane: LaneKey, task: TaskView) -> None:
+        insort(self.lanes.setdefault(lane, []), task, key=_place)
+
+    def withdraw(self, lane: LaneKey, task: TaskId) -> bool:
+        """Take a waiting task away; False when it does not wait here."""
+        waiting = self.lanes.get(lane, [])
+        for index, view in enumerate(waiting):
+            if view.id == task:
+                del waiting[index]
+                if not waiting:
+                    del self.lanes[lane]
+                return True
+        return False
+
+    def carry_out(self, plan: Plan) -> None:
+        """Start what the plan says, and store what it leaves behind."""
+        for start in plan.starts:
+            assert self.withdraw(start.lane, start.task), f"task {start.task} started without waiting"
+            self.running[start.task] = start
+        for resource, level in plan.levels.items():
+            if self.resources[resource].kind is ResourceKind.TOKEN_BUCKET:
+                self.resources[resource] = replace(self.resources[resource], level=level, level_at=plan.now)
+        for (tenant, priority), value in plan.counters.items():
+            view = self.tenants[tenant]
+            counters = {**view.counters, priority: FairCounter(value, plan.now)}
+            self.tenants[tenant] = replace(view, counters=counters)
+        self.clocks.update(plan.clocks)
+        self.credits.update(plan.credits)
+
+    def end(self, task: TaskId) -> None:
+        """Free the slot and the permits that a running task holds."""
+        del self.running[task]
+
+    def edit(self, resource: ResourceId, *, now: float, **changes: float) -> None:
+        """Change a limit; what it refilled until now is kept at the old rate."""
+        view = self.resources[resource]
+        if view.kind is ResourceKind.TOKEN_BUCKET:
+            view = replace(view, level=level_now(view, now=now), level_at=now)
+        view = replace(view, **changes)  # type: ignore[arg-type]  # the names are those of the view's numbers
+        if view.kind is ResourceKind.TOKEN_BUCKET:
+            view = replace(view, level=min(view.level, capacity(view)))
+        self.resources[resource] = view
+
+    # Looking
+
+    def waiting(self) -> int:
+        return sum(map(len, self.lanes.values()))
+
+    def held(self) -> dict[ResourceId, float]:
+        """What running tasks hold of each resource."""
+        needs = {demand.id: demand.resources for demand in self.demands.values()}
+        held: dict[ResourceId, float] = defaultdict(float)
+        for start in self.running.values():
+            for resource, amount in zip(needs[start.lane.demand], start.amounts, strict=True):
+                held[resource] += amount
+        return held
+
+    def snapshot(self, now: float, *, width: int = WIDTH) -> Snapshot:
+        """What a plan at `now` sees, with at most `width` tasks of each lane."""
+        in_pool: dict[PoolId, int] = defaultdict(int)
+        at_worker: dict[tuple[WorkerId, PoolId], int] = defaultdict(int)
+        for start in self.running.values():
+            in_pool[start.lane.pool] += 1
+            at_worker[start.worker, start.lane.pool] += 1
+        held = self.held()
+        return Snapshot(
+            now=now,
+            pools={p.id: replace(p, running=in_pool[p.id]) for p in self.pools.values()},
+            tenants=dict(self.tenants),
+            resources={
+                r.id: replace(r, level=r.permits - held[r.id]) if r.kind is ResourceKind.SEMAPHORE else r
+                for r in self.resources.values()
+            },
+            demands={d.id: d for d in self.demands.values()},
+            workers=tuple(
+                WorkerView(worker, pool, max(0, slots - at_worker[worker, pool]))
+                for (worker, pool), slots in self.workers.items()
+            ),
+            lanes=tuple(_window(key, tasks, width) for key, tasks in self.lanes.items()),
+            clocks=dict(self.clocks),
+            credits=dict(self.credits),
+        )
+
+
+def _window(key: LaneKey, tasks: list[TaskView], width: int) -> Lane:
+    urgent = sorted((t for t in tasks if t.latest_start is not None), key=_latest_start)
+    return Lane(key, tuple(tasks[:width]), tuple(urgent[:width]), more=len(tasks) > width)
