@@ -1,4 +1,4 @@
-"""Decides whether pools, limits, tenants and tokens can be declared the way an operator asks for, and says what to change.
+"""Decides whether pools, limits, tenants and tokens can be declared as an operator asks for, and says what to change.
 
 It knows the bounds and nothing else: not whether a name is taken, not who asks, not what an executor makes of its
 configuration.
@@ -37,7 +37,7 @@ Faults = tuple[FieldError, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSettings:
-    """What an operator may set on a pool. Times in seconds; `timeout_s` None: attempts may take as long as they want."""
+    """What an operator may set on a pool. Times in seconds; `timeout_s` None: attempts may take as long they like."""
 
     config: Mapping[str, object] = field(default_factory=dict)
     slots_min: int = 1
@@ -128,7 +128,7 @@ def faults_in_limit(name: str, kind: ResourceKind, settings: LimitSettings) -> F
 
 
 def faults_in_tenant(slug: str, *, weight: float, status: str) -> Faults:
-    """Everything that has to change before this tenant can be declared. Weight 0: served only when nobody else waits."""
+    """Everything that has to change before this tenant can be declared. Weight 0: served when nobody else waits."""
     found = [
         fault_in_slug(slug),
         _outside("weight", weight, 0.0, WEIGHT_MAX),

@@ -28,8 +28,12 @@ class VersionConflict(Conflict):
     code = "version_conflict"
 
     def __init__(self, what: str, *, sent: int, current: int) -> None:
-        detail = f"{what} was changed meanwhile: you edited version {sent}, the current one is {current}. Reload it and edit again."
-        super().__init__(detail, errors=(FieldError(("version",), f"You sent {sent}; the current version is {current}."),))
+        detail = (
+            f"{what} was changed meanwhile: you edited version {sent}, the current one is {current}. Reload it first."
+        )
+        super().__init__(
+            detail, errors=(FieldError(("version",), f"You sent {sent}; the current version is {current}."),)
+        )
         self.sent = sent
         self.current = current
 
@@ -60,7 +64,9 @@ def record(
     store.add_audit_event(event)
 
 
-def differences(before: Mapping[str, object], after: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+def differences(
+    before: Mapping[str, object], after: Mapping[str, object]
+) -> tuple[dict[str, object], dict[str, object]]:
     """Only what differs, before and after."""
     names = [name for name in after if before.get(name) != after[name]]
     return {name: before.get(name) for name in names}, {name: after[name] for name in names}

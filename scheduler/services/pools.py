@@ -42,7 +42,9 @@ def edit_pool(
         if row.version != version:
             raise VersionConflict(f"The pool {name!r}", sent=version, current=row.version)
         known = {each.name for each in fields(PoolSettings)}
-        refuse(tuple(FieldError((n,), f"A pool has no setting {n!r}.") for n in changes if n not in known), code="bad_pool")
+        refuse(
+            tuple(FieldError((n,), f"A pool has no setting {n!r}.") for n in changes if n not in known), code="bad_pool"
+        )
         settings = replace(row.settings, **changes)
         refuse(faults_in_pool(name, row.executor, settings), code="bad_pool")
         if store.edit_pool(name, version=version, settings=settings) is None:

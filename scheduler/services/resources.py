@@ -72,7 +72,10 @@ def settings_of(row: store.ResourceRow) -> LimitSettings:
 
 def _refuse_unknown(changes: Mapping[str, Any]) -> None:
     if "kind" in changes:
-        refuse((FieldError(("kind",), "The kind of a resource never changes; add another resource."),), code="kind_is_fixed")
+        refuse(
+            (FieldError(("kind",), "The kind of a resource never changes; add another resource."),),
+            code="kind_is_fixed",
+        )
     known = {each.name for each in fields(LimitSettings)}
     unknown = tuple(FieldError((n,), f"A resource has no setting {n!r}.") for n in changes if n not in known)
     refuse(unknown, code="bad_resource")

@@ -103,7 +103,7 @@ def _token(text: str | None, name: str, scopes: tuple[str, ...], *, tenant: str 
 
 
 def _administrator(password: str | None) -> str:
-    """Have the administrator exist. A password that somebody changed by hand stays; one that nobody knows is replaced."""
+    """Have the administrator exist. A password changed by hand stays; one that nobody knows is replaced."""
     users = get_user_model()
     user = users.objects.filter(username=USERNAME).first()
     wanted = password or secrets.token_urlsafe(15)

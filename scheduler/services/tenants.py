@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db import transaction
@@ -13,7 +14,7 @@ from scheduler.policy.payload import fault_in_text
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.store import control as store
 
-NAME_CHARS_MAX = 200
+NAME_CHARS_MAX: Final = 200
 
 
 def add_tenant(
@@ -40,44 +41,26 @@ def add_tenant(
 
 
 def edit_tenant(
-    slug: str,
-    version: int,
-    *,
-    name: str | None = None,
-    weight: float | None = None,
-    status: str | None = None,
-    time_zone: str | None = None,
-    actor: str,
-    reason: str = "",
-    source: str = "ui",
+    slug: str, version: int, changes: Mapping[str, Any], *, actor: str, reason: str = "", source: str = "ui"
 ) -> store.TenantRow:
-    """Change what is given. Raises NotFound, VersionConflict when `version` is not the current one, Refused."""
+    """Change `name`, `weight`, `status` or `time_zone`.
+
+    Raises NotFound, VersionConflict when `version` is not the current one, Refused with every fault.
+    """
     author = Author(actor, source, reason)
     check_reason(author)
     with transaction.atomic():
         row = load_tenant(slug)
         if row.version != version:
             raise VersionConflict(f"The tenant {slug!r}", sent=version, current=row.version)
-        wanted = replace(
-            row,
-            name=row.name if name is None else name,
-            weight=row.weight if weight is None else weight,
-            status=row.status if status is None else status,
-            time_zone=row.time_zone if time_zone is None else time_zone,
-        )
-        declared = {"name": wanted.name, "weight": wanted.weight, "status": wanted.status, "time_zone": wanted.time_zone}
-        _refuse(slug, name=wanted.name, weight=wanted.weight, status=wanted.status, time_zone=wanted.time_zone)
-        edited = store.edit_tenant(
-            slug,
-            version=version,
-            name=wanted.name,
-            weight=wanted.weight,
-            status=wanted.status,
-            time_zone=wanted.time_zone,
-        )
-        if edited is None:
+        declared = _declared(row)
+        unknown = tuple(FieldError((n,), f"A tenant has no setting {n!r}.") for n in changes if n not in declared)
+        refuse(unknown, code="bad_tenant")
+        wanted = {**declared, **changes}
+        _refuse(slug, **wanted)
+        if store.edit_tenant(slug, version=version, **wanted) is None:
             raise VersionConflict(f"The tenant {slug!r}", sent=version, current=load_tenant(slug).version)
-        before, after = differences(_declared(row), declared)
+        before, after = differences(declared, wanted)
         record(author, "tenant.edit", f"tenant:{slug}", before=before, after=after)
         return load_tenant(slug)
 
@@ -90,8 +73,8 @@ def load_tenant(slug: str) -> store.TenantRow:
     return rows[0]
 
 
-def _declared(row: store.TenantRow) -> dict[str, object]:
-    return {name: value for name, value in asdict(row).items() if name in ("name", "weight", "status", "time_zone")}
+def _declared(row: store.TenantRow) -> dict[str, Any]:
+    return {"name": row.name, "weight": row.weight, "status": row.status, "time_zone": row.time_zone}
 
 
 def _refuse(slug: str, *, name: str, weight: float, status: str, time_zone: str) -> None:

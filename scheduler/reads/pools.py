@@ -1,0 +1,71 @@
+"""Pools as pages and the API show them: what was declared, whether they are paused, and what they hold now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.errors import NotFound
+from scheduler.policy.declarations import PoolSettings
+from scheduler.policy.states import WAITING, TaskState
+from scheduler.policy.types import PoolId, PriorityClass
+from scheduler.store import control, overview
+
+_NOT_READY: Final = WAITING - {TaskState.READY}
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Who stopped a pool, why and when (Unix seconds)."""
+
+    by: str
+    reason: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDetail:
+    """A pool now. `waiting` counts ready tasks by class, `scheduled` those that wait for a time of their own."""
+
+    name: str
+    executor: str
+    settings: PoolSettings
+    version: int
+    pause: Pause | None
+    waiting: Mapping[str, int]
+    scheduled: int
+    running: int
+
+    @property
+    def state(self) -> str:
+        """`running` or `paused`."""
+        return "running" if self.pause is None else "paused"
+
+
+def pool_detail(name: str) -> PoolDetail:
+    """The pool of that name. Raises NotFound."""
+    found = _details(control.load_pools([name])) if "\x00" not in name else []
+    if not found:
+        raise NotFound(f"There is no pool named {name!r}.", code="unknown_pool")
+    return found[0]
+
+
+def list_pools() -> list[PoolDetail]:
+    """All pools by name."""
+    return _details(control.load_pools())
+
+
+def _details(rows: list[control.PoolRow]) -> list[PoolDetail]:
+    if not rows:
+        return []
+    counts = overview.load_counts()
+    running = overview.load_running()
+    return [_detail(row, counts, running.get(row.id, 0)) for row in rows]
+
+
+def _detail(row: control.PoolRow, counts: Mapping[tuple[PoolId, PriorityClass, str], int], running: int) -> PoolDetail:
+    pause = None if row.paused_at is None else Pause(row.paused_by, row.pause_reason, row.paused_at)
+    waiting = {p.label: counts.get((row.id, p, TaskState.READY.value), 0) for p in PriorityClass}
+    scheduled = sum(counts.get((row.id, p, state.value), 0) for p in PriorityClass for state in _NOT_READY)
+    return PoolDetail(row.name, row.executor, row.settings, row.version, pause, waiting, scheduled, running)
