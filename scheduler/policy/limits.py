@@ -8,12 +8,14 @@ Semaphores: available = permits × factor − held, where held comes from live l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from math import inf, nextafter
 from typing import Final
 
 from scheduler.policy.types import ResourceKind, ResourceView
 
 EPSILON: Final = 1e-9
-"""Float dust: an amount counts as available when it falls short by less than this."""
+"""Float dust: an amount counts as available when it falls short by less than this, or this part of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,21 @@ class Limit:
     closed_until: float | None = None
 
 
+class ShortBy(Enum):
+    """What keeps an amount from being taken: others use the limit, nobody may, or it will never hold that much."""
+
+    IN_USE = "in_use"
+    CLOSED = "closed"
+    OUT_OF_REACH = "out_of_reach"
+
+
 @dataclass(frozen=True, slots=True)
 class Short:
     """A limit that does not admit an amount: what it has, and the time by which it will have enough (None: unknown)."""
 
     available: float
     look_again_at: float | None
+    by: ShortBy
 
 
 def level_now(resource: ResourceView, *, now: float) -> float:
@@ -71,19 +82,21 @@ def shortage(limit: Limit, available: float, amount: float, *, now: float) -> Sh
     """None when `amount` can be taken from `available`; else what is missing.
 
     An amount above a bucket's capacity goes when the bucket is full (and leaves a debt), so it is not starved by the
-    margin. A limit of zero is a pause: nothing is taken, not even nothing, and only an edit ends it.
+    margin. A limit of zero (rate, burst or permits) is a pause: nothing is taken, not even nothing or what is left,
+    and only an edit ends it.
     """
-    if limit.capacity <= 0.0:
-        return Short(available=0.0, look_again_at=None)
+    if limit.capacity <= 0.0 or (limit.is_bucket and limit.refill_per_s <= 0.0):
+        return Short(0.0, None, ShortBy.CLOSED)
     if limit.closed_until is not None:
-        return Short(available=0.0, look_again_at=limit.closed_until)
+        return Short(0.0, limit.closed_until, ShortBy.CLOSED)
     needed = min(amount, limit.capacity) if limit.is_bucket else amount
     missing = needed - available
-    if missing <= EPSILON:
+    dust = EPSILON * max(1.0, needed)
+    if missing <= dust:
         return None
-    if limit.refill_per_s <= 0.0:
-        return Short(available=available, look_again_at=None)
-    return Short(available=available, look_again_at=now + missing / limit.refill_per_s)
+    if limit.is_bucket:
+        return Short(available, nextafter(now + missing / limit.refill_per_s, inf), ShortBy.IN_USE)
+    return Short(available, None, ShortBy.OUT_OF_REACH if amount > limit.capacity + dust else ShortBy.IN_USE)
 
 
 def fits_ever(resource: ResourceView, amount: float) -> bool:
