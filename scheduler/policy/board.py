@@ -56,10 +56,11 @@ class Demand:
 class PoolSlots:
     """Free slots of a pool, and the workers that offer them: the least loaded takes the next start."""
 
-    __slots__ = ("free", "id", "workers")
+    __slots__ = ("connected", "free", "id", "workers")
 
     def __init__(self, pool: PoolId, slots_left: int, workers: list[WorkerView]) -> None:
         self.id = pool
+        self.connected = bool(workers)
         self.workers: list[tuple[int, WorkerId]] = [(-w.free_slots, w.id) for w in workers if w.free_slots > 0]
         heapify(self.workers)
         self.free = max(0, min(slots_left, -sum(free for free, _ in self.workers)))

@@ -98,7 +98,7 @@ class _Planner:
         slots = self.pools[key.pool]
         if slots.free > 0:
             return None
-        if pool.slots > pool.running and not slots.workers:
+        if pool.slots > pool.running and not slots.connected:
             return WaitReason.NO_WORKER
         return WaitReason.NO_FREE_SLOT
 
