@@ -12,6 +12,7 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -120,10 +121,21 @@ class EmbeddedServer:
         with self._alone():
             self._bring_up()
 
-    def stop(self, mode: str = "fast") -> None:
-        """Stop the server whoever uses it; ``mode`` is pg_ctl's: fast or immediate."""
-        if self.is_listening():
-            self._run("pg_ctl", "stop", "-w", "-t", str(START_TIMEOUT_S), "-m", mode, "-D", str(self.pgdata))
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop the server whoever uses it, and wait for that. SIGINT ends its sessions, SIGQUIT is a crash on purpose.
+
+        By signal rather than with pg_ctl: that would need to reach the files once more, and a directory above them may
+        have been closed meanwhile.
+        """
+        pid = _locked_by(self.pgdata / "postmaster.pid")
+        if pid is None or not self.is_listening():
+            return
+        os.kill(pid, how)
+        give_up_at = time.monotonic() + START_TIMEOUT_S
+        while _is_running(pid):
+            if time.monotonic() > give_up_at:
+                raise PostgresError(f"The embedded PostgreSQL does not stop. The end of its log:\n{self._log_tail()}")
+            time.sleep(0.01)
 
     def is_listening(self) -> bool:
         """Whether a server answers on the socket, ready or still recovering."""
@@ -184,29 +196,24 @@ class EmbeddedServer:
         The server itself only checks that the number is in use, and would refuse to start.
         """
         for lock in (self.pgdata / "postmaster.pid", self.socket_dir / f"{SOCKET_FILE}.lock"):
-            try:
-                pid = int(lock.read_text(encoding="ascii").split("\n", 1)[0])
-                name, _, rest = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").partition("(")[2].rpartition(")")
-            except (OSError, ValueError):
-                continue
-            if name != "postgres" or rest.split()[0] == "Z":
+            pid = _locked_by(lock)
+            if pid is not None and not _is_running(pid):
                 lock.unlink(missing_ok=True)
 
     def _start(self) -> None:
         """Start the server, waiting out the children that a killed one leaves for a moment."""
         give_up_at = time.monotonic() + ORPHANS_TIMEOUT_S
+        command = ("pg_ctl", "start", "-w", "-t", str(START_TIMEOUT_S), "-l", str(self.log), "-D", str(self.pgdata))
         while True:
             try:
-                self._run(
-                    "pg_ctl", "start", "-w", "-t", str(START_TIMEOUT_S), "-l", str(self.log), "-D", str(self.pgdata)
-                )
-            except PostgresError:
+                self._run(*command)
+            except PostgresError as error:
                 tail = self._log_tail()
                 if "pre-existing shared memory block" in tail and time.monotonic() < give_up_at:
                     time.sleep(0.2)
                     continue
                 raise PostgresError(
-                    f"The embedded PostgreSQL in {self.pgdata} did not start. The end of its log:\n{tail}"
+                    f"The embedded PostgreSQL in {self.pgdata} did not start. {error}\nThe end of its log:\n{tail}"
                 ) from None
             return
 
@@ -344,3 +351,27 @@ def _let_traverse(path: Path) -> None:
         mode = parent.stat().st_mode
         if not mode & stat.S_IXOTH:
             parent.chmod(mode | stat.S_IXOTH)
+
+
+def _locked_by(lock: Path) -> int | None:
+    """Return the process number in one of the server's lock files, None without a readable one."""
+    try:
+        return int(lock.read_text(encoding="utf-8").split("\n", 1)[0])
+    except (OSError, ValueError):
+        return None
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process number belongs to a live PostgreSQL, as far as this platform tells."""
+    if not Path("/proc/self/stat").exists():
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+    try:
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").partition("(")[2].rpartition(")")
+    except OSError:
+        return False
+    # A zombie keeps its number until somebody asks after it, which in a container may be never.
+    return name == "postgres" and rest.split()[0] != "Z"

@@ -21,9 +21,9 @@ class EngineThread:
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
         self._begun = threading.Event()
         self._asked = threading.Event()
+        self._engine: Engine | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
-        self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start the engine; returns once it can be stopped."""
@@ -33,37 +33,22 @@ class EngineThread:
     def stop(self) -> None:
         """Let running work end within the engine's own grace, and wait for that. Callable more than once."""
         self._asked.set()
-        self._on_loop(self._ask)
+        if self._loop is not None and self._stop is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._stop.set)
+            except RuntimeError:
+                logger.debug("the engine had ended before it was told to")
         if self._thread.is_alive():
             self._thread.join()
 
     def abandon(self) -> None:
-        """End without waiting: what runs is left to its lease."""
-        self._asked.set()
-        self._on_loop(self._cancel)
-
-    def _ask(self) -> None:
-        if self._stop is not None:
-            self._stop.set()
-
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    def _on_loop(self, call: Callable[[], object]) -> None:
-        if self._loop is None:
-            return
-        try:
-            self._loop.call_soon_threadsafe(call)
-        except RuntimeError:
-            # The loop has closed: the engine has already ended, which is what was wanted.
-            logger.debug("the engine had ended before it was told to")
+        """Have the engine hand running work back at once; follows a ``stop`` that still waits."""
+        if self._engine is not None and self._thread.is_alive():
+            self._engine.abandon()
 
     def _main(self) -> None:
         try:
             asyncio.run(self._run())
-        except asyncio.CancelledError:
-            logger.info("the engine was ended without waiting")
         except Exception:
             logger.exception("the engine broke down")
         finally:
@@ -73,7 +58,9 @@ class EngineThread:
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
         self._stop = asyncio.Event()
-        self._begun.set()
-        await Engine().run(self._stop)
+        self._engine = Engine()
+        running = asyncio.create_task(self._engine.run(self._stop))
+        # The engine has begun once the loop has come round to it.
+        self._loop.call_soon(self._begun.set)
+        await running

@@ -1,4 +1,4 @@
-"""``python -m scheduler.management.probe [--engine]``: the health check of a container, exit code 0 or 1.
+"""``python -m scheduler.management.probe [--engine FILE]``: the health check of a container, exit code 0 or 1.
 
 Decides only how to ask. It imports no framework, because it runs every few seconds.
 """
@@ -6,6 +6,7 @@ Decides only how to ask. It imports no framework, because it runs every few seco
 import http.client
 import os
 import sys
+from pathlib import Path
 
 from scheduler.management import sign_of_life
 
@@ -15,15 +16,21 @@ OK = 200
 
 def main(arguments: list[str]) -> int:
     """Ask the web process of this container, or look for its engine's sign of life; say what is wrong."""
-    fault = engine_fault() if "--engine" in arguments else web_fault(int(os.environ.get("PORT") or 8000))
+    match arguments:
+        case ["--engine", path]:
+            fault = engine_fault(Path(path))
+        case []:
+            fault = web_fault(int(os.environ.get("PORT") or 8000))
+        case _:
+            fault = "usage: probe [--engine FILE]"
     if fault:
         sys.stderr.write(f"{fault}\n")
     return 1 if fault else 0
 
 
-def engine_fault() -> str:
-    """Return what is wrong with the engine, or nothing."""
-    age_s = sign_of_life.age_s()
+def engine_fault(path: Path) -> str:
+    """Return what is wrong with the engine that touches ``path``, or nothing."""
+    age_s = sign_of_life.age_s(path)
     return f"the engine's last sign of life is {age_s:.0f} s old" if age_s > sign_of_life.STALE_AFTER_S else ""
 
 

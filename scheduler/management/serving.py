@@ -22,7 +22,8 @@ from scheduler.postgres import EmbeddedServer, PostgresError
 logger = logging.getLogger(__name__)
 
 DATABASE_CHECK_INTERVAL_S = 1.0
-# After a second signal, the process ends by force if it has not ended by itself within this.
+# After a second signal, the engine has this long to hand its work back, and the process this long to end by itself.
+HAND_BACK_S = 2.0
 FORCED_EXIT_S = 6.0
 EXIT_BROKEN = 1
 EXIT_INTERRUPTED = 130
@@ -91,14 +92,13 @@ class Serving:
         web_server.stop()
 
     def _force(self) -> None:
-        """Leave running work to its leases."""
+        """Hand running work back; what does not get that far is left to its leases."""
         self._status = EXIT_INTERRUPTED
-        guard = threading.Timer(FORCED_EXIT_S, os._exit, (EXIT_INTERRUPTED,))
-        guard.daemon = True
-        guard.start()
         self._engine.abandon()
         self._children.kill()
-        web_server.stop()
+        for timer in (threading.Timer(HAND_BACK_S, web_server.stop), threading.Timer(FORCED_EXIT_S, _exit_now)):
+            timer.daemon = True
+            timer.start()
 
     def _on_broken(self) -> None:
         """End with an error when the engine is gone: nothing would be scheduled any more."""
@@ -118,6 +118,10 @@ class Serving:
                 server.revive()
             except PostgresError as error:
                 logger.error("%s", error)  # noqa: TRY400  # the message is the whole story
+
+
+def _exit_now() -> None:
+    os._exit(EXIT_INTERRUPTED)
 
 
 def _say(sentence: str) -> None:

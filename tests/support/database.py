@@ -61,6 +61,20 @@ def test_database(worker: str) -> Iterator[str]:
             server.release()
 
 
+@contextmanager
+def empty_database() -> Iterator[str]:
+    """Create a database without any table on the server in use; yields its URL and drops it afterwards."""
+    name = f"{TEST_PREFIX}{os.getpid()}_empty"
+    with _admin() as admin:
+        _drop(admin, name)
+        _create(admin, name, "template0")
+    try:
+        yield url_of(name)
+    finally:
+        with _admin() as admin:
+            _drop(admin, name)
+
+
 def use_database(name: str) -> None:
     """Make Django's default connection of every thread use another database of the same server."""
     close_connections()

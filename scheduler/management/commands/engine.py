@@ -1,9 +1,11 @@
 """The engine alone: what runs beside the web processes of an installation, as often as needed."""
 
+import argparse
 import asyncio
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -15,35 +17,41 @@ EXIT_INTERRUPTED = 130
 
 
 class Command(BaseCommand):
-    """Plan and run work until SIGINT or SIGTERM; a second one leaves running work to its leases."""
+    """Plan and run work until SIGINT or SIGTERM; a second one hands running work back instead of waiting for it."""
 
     help = "Run one engine."
 
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options."""
+        parser.add_argument("--sign-of-life", type=Path, metavar="FILE", help="touch FILE every second, for a probe")
+
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until told to stop."""
-        try:
-            asyncio.run(run_engine())
-        except asyncio.CancelledError:
+        if not asyncio.run(run_engine(options["sign_of_life"])):
             sys.exit(EXIT_INTERRUPTED)
 
 
-async def run_engine() -> None:
-    """Run one engine and show its signs of life. Raises CancelledError when told twice to stop."""
+async def run_engine(sign: Path | None) -> bool:
+    """Run one engine, showing its signs of life if asked to; returns whether it had the time to finish its work."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    engine = asyncio.ensure_future(Engine().run(stop))
+    hurry = asyncio.Event()
+    engine = Engine()
 
     def on_signal() -> None:
         if stop.is_set():
-            engine.cancel()
+            hurry.set()
+            engine.abandon()
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
-    life = asyncio.ensure_future(sign_of_life.show())
+    life = asyncio.ensure_future(sign_of_life.show(sign)) if sign else None
     try:
-        await engine
+        await engine.run(stop)
     finally:
-        life.cancel()
-        with suppress(asyncio.CancelledError):
-            await life
+        if life:
+            life.cancel()
+            with suppress(asyncio.CancelledError):
+                await life
+    return not hurry.is_set()

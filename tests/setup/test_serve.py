@@ -1,0 +1,122 @@
+"""The serving process: comes up, ends cleanly, and heals what a killed one left."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import Product, running, status_of
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.acceptance
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Product:
+    """One prepared installation for the module."""
+    product = Product(tmp_path_factory.mktemp("installation"))
+    prepared = product.manage("prepare")
+    assert prepared.returncode == 0, prepared.stdout + prepared.stderr
+    return product
+
+
+@pytest.fixture
+def product(installation: Product) -> Iterator[Product]:
+    """The installation, with its database down before and after."""
+    yield installation
+    lock = installation.data_dir / "postgres" / "postmaster.pid"
+    assert not lock.exists()
+
+
+def test_preparing_again_changes_nothing(product: Product) -> None:
+    before = product.credentials()
+    assert product.manage("prepare").returncode == 0
+    assert product.credentials() == before
+
+
+def test_credentials_are_complete_and_closed_to_others(product: Product) -> None:
+    path = product.data_dir / "credentials.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    credentials = product.credentials()
+    assert set(credentials) == {"url", "token", "admin_token", "username", "password", "provider_url"}
+    assert credentials["url"] == f"{product.url}/"
+    assert all(credentials.values())
+
+
+@linux_only
+def test_ctrl_c_stops_everything(product: Product) -> None:
+    with product.serving() as serve:
+        assert serve.left_behind() != []
+        serve.interrupt()
+        assert serve.wait() == 0, serve.text()
+        assert serve.left_behind() == []
+
+
+@linux_only
+def test_a_terminated_process_stops_everything(product: Product) -> None:
+    with product.serving() as serve:
+        serve.process.terminate()
+        assert serve.wait() == 0, serve.text()
+        assert serve.left_behind() == []
+
+
+@linux_only
+def test_a_killed_process_takes_its_children_with_it_and_the_next_run_heals_the_rest(product: Product) -> None:
+    with product.serving() as serve:
+        serve.kill()
+        wait_until(lambda: all("postgres" in line for line in serve.left_behind()), what="the children to end")
+        with product.serving() as after:
+            assert status_of(f"{product.url}/healthz") == 200
+            after.interrupt()
+            assert after.wait() == 0, after.text()
+        serve.wait_until_alone()
+
+
+@linux_only
+def test_a_killed_machine_is_healed_by_the_next_run(product: Product) -> None:
+    with product.serving() as serve:
+        os.kill(product.postgres_pid(), signal.SIGKILL)
+        serve.kill()
+        serve.wait_until_alone()
+        with product.serving() as after:
+            assert status_of(f"{product.url}/readyz") == 200
+            after.interrupt()
+            assert after.wait() == 0, after.text()
+
+
+def test_a_killed_database_is_started_again(product: Product) -> None:
+    with product.serving() as serve:
+        killed = product.postgres_pid()
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: status_of(f"{product.url}/readyz") == 200 and product.postgres_pid() != killed)
+        serve.interrupt()
+        assert serve.wait() == 0, serve.text()
+
+
+@linux_only
+def test_it_ends_with_the_process_that_started_it_when_asked_to(product: Product, tmp_path: Path) -> None:
+    starter = "import subprocess, sys; subprocess.run([sys.executable, 'manage.py', 'serve', '--with-parent'])"
+    with running([sys.executable, "-c", starter], tmp_path / "out", environ=product.environ) as parent:
+        product.wait_until_up(parent)
+        parent.kill()
+        parent.wait_until_alone()
+
+
+def test_a_taken_port_is_a_sentence(product: Product) -> None:
+    with product.serving() as serve:
+        second = product.manage("serve")
+        assert second.returncode == 1
+        assert f"Cannot listen on 127.0.0.1:{product.port} (Address already in use). Set PORT" in second.stderr
+        serve.interrupt()
+        assert serve.wait() == 0, serve.text()
+
+
+def test_a_refused_configuration_is_a_sentence(tmp_path: Path) -> None:
+    refused = Product(tmp_path, variables={"CRONOQ_POLL_INTERVAL_S": "never"}).manage("migrate")
+    assert refused.returncode == 1
+    assert refused.stderr == "migrate: CRONOQ_POLL_INTERVAL_S must be a number, not 'never'.\n"
