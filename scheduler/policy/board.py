@@ -79,8 +79,9 @@ class PoolSlots:
 class LaneQueue:
     """One lane being drawn from: `head` is the task that goes next, None when nothing is left.
 
-    When the window is used up but more tasks wait behind it, the lane keeps its last head and becomes `spent`: it
-    still holds its place in the order, so a plan that reaches it knows that it must stop and look again.
+    When a window is used up but more tasks wait behind it, the lane keeps its last head and becomes `spent`: it still
+    holds its place in the order, so a plan that reaches it knows that it must stop and look again. What its next task
+    needs is not known.
     """
 
     __slots__ = (
@@ -133,7 +134,7 @@ class LaneQueue:
                 rival_score = score(rival, lane.key.priority, now=now, policy=order)
                 if head is None or rival_score > self.head_score:
                     head, self.head_score = rival, rival_score
-        if head is None and lane.more:
+        if lane.more and (at >= len(fifo) or (self.urgent_at >= len(urgent) >= len(fifo))):
             self.spent = True
         else:
             self.head = head

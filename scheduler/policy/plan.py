@@ -139,11 +139,14 @@ class _Planner:
             group, queue, owed = choice
             head = queue.head
             assert head is not None  # noqa: S101 - a lane without a head is never chosen
+            if queue.spent:
+                self.truncated = True
+                break
             lacking = self._lacking(queue.demand, head)
             if lacking:
                 self._hold(queue, head, lacking, owed=owed)
                 continue
-            if queue.spent or len(self.starts) >= starts_max:
+            if len(self.starts) >= starts_max:
                 self.truncated = True
                 break
             self._start(group, queue, head)

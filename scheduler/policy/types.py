@@ -107,7 +107,8 @@ class TaskView(NamedTuple):
 class Lane:
     """The front of one lane: `fifo` by (ready_at, id), `urgent` by latest start; a task may stand in both.
 
-    `more` says that tasks wait behind the `fifo` window.
+    `more` says that tasks wait behind the `fifo` window. Both windows have the same width: when `urgent` is shorter
+    than `fifo`, no deadline waits behind it.
     """
 
     key: LaneKey
