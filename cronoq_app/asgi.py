@@ -4,9 +4,18 @@ import os
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import OriginValidator
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cronoq_app.settings")
 
 http = get_asgi_application()
-application = ProtocolTypeRouter({"http": http})
+
+# Only now is the application registry ready for modules that know models.
+from django.conf import settings  # noqa: E402
+
+from scheduler.consumers.routing import websocket_urlpatterns  # noqa: E402
+
+# A browser sends its origin, and only ours may connect; a missing one is refused too.
+sockets = OriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)), settings.CSRF_TRUSTED_ORIGINS)
+application = ProtocolTypeRouter({"http": http, "websocket": sockets})

@@ -67,6 +67,8 @@ def _database() -> dict[str, object]:
         name: value for name, value in fields.items() if name not in {"dbname", "host", "password", "port", "user"}
     }
     options.setdefault("application_name", "cronoq")
+    # The planner's statements are the same thousands of times a minute: the server plans them once per connection.
+    options["prepare_threshold"] = 1
     options["isolation_level"] = psycopg.IsolationLevel.READ_COMMITTED
     # Connections open on demand and are handed back after each request; waiting longer than this is an overload.
     options["pool"] = {"min_size": 0, "max_size": CONFIG.db_pool_max, "timeout": 10}

@@ -1,10 +1,11 @@
 """The URL table: where each edge of the product is mounted."""
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/ops/"), name="home"),
+    path("ops/", include("scheduler.web.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -28,6 +28,7 @@ class Command(BaseCommand):
         known = credentials.read(config)
         seed = seed_defaults(
             provider_url=credentials.provider_url(config),
+            provider_url_before=known.provider_url if known else None,
             token=known.token if known else None,
             admin_token=known.admin_token if known else None,
             password=known.password if known else None,
