@@ -2,9 +2,10 @@
 
 Tenants: virtual counters after the Virtual Token Counter (Sheng et al., *Fairness in Serving Large Language Models*,
 arXiv 2401.00588). A start adds its cost ÷ weight; the lowest counter goes next. A tenant that comes back from idle is
-lifted to the class's virtual time (the counter of the last tenant served, as in start-time fair queueing), so no
-credit is banked while idle. "Idle" needs no bookkeeping: a tenant was idle after its last start exactly if everything
-it has waiting became ready later than that.
+lifted to just before the lowest counter of those it has to share with, at most to the class's virtual time (the counter
+of the last tenant served, as in start-time fair queueing), so no credit is banked while idle, and a slow pool's
+newcomer is not measured by the pace of a fast pool. "Idle" needs no bookkeeping: a tenant was idle after its last
+start exactly if everything it has waiting became ready later than that.
 
 Classes: each start in a pool credits every class that has startable work there with its guaranteed share; a class
 whose credit reaches one is owed the next start.
@@ -13,6 +14,7 @@ whose credit reaches one is owed the next start.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf, nextafter
 from typing import Final
 
 from scheduler.policy.types import FairCounter, PriorityClass
@@ -24,13 +26,15 @@ CREDIT_MAX: Final = 2.0
 """A class cannot bank more starts than this while a limit keeps it from using them."""
 
 
-def lifted(counter: FairCounter | None, *, oldest_ready_at: float, clock: float) -> float:
-    """The counter to compare by: as stored while the tenant stayed backlogged, else at least the virtual time."""
-    if counter is None:
-        return clock
-    if oldest_ready_at <= counter.last_start_at:
-        return counter.value
-    return max(counter.value, clock)
+def stayed(counter: FairCounter | None, *, oldest_ready_at: float) -> FairCounter | None:
+    """The counter of a tenant that had work waiting ever since its last start; None for one that was idle since."""
+    return counter if counter is not None and oldest_ready_at <= counter.last_start_at else None
+
+
+def lifted(counter: FairCounter | None, *, lowest_active: float, clock: float) -> float:
+    """The counter to compare a tenant by that was idle: its own, but no lower than its rivals are."""
+    floor = min(clock, nextafter(lowest_active, -inf))
+    return floor if counter is None else max(counter.value, floor)
 
 
 def charged(counter: float, *, cost: float, weight: float) -> float:

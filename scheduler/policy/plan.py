@@ -14,14 +14,16 @@ The same snapshot and time give the same plan. It never reads a clock, never wri
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Final
 
 from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots
-from scheduler.policy.fairness import accrue, charged, is_owed, lifted
+from scheduler.policy.fairness import accrue, charged, is_owed, lifted, stayed
 from scheduler.policy.limits import Short, shortage
 from scheduler.policy.order import DEFAULT_ORDER, OrderPolicy
 from scheduler.policy.types import (
     DemandId,
+    FairCounter,
     Hold,
     Lane,
     Plan,
@@ -120,10 +122,19 @@ class _Planner:
     def _seat_tenants(self) -> None:
         for priority, groups in self.by_class.items():
             counters = self.counters[priority]
-            clock = self.clocks.get(priority, 0.0)
+            idle: dict[TenantId, FairCounter | None] = {}
             for tenant, ready_at in _oldest_waiting(groups).items():
                 stored = self.snapshot.tenants[tenant].counters.get(priority)
-                counters[tenant] = lifted(stored, oldest_ready_at=ready_at, clock=clock)
+                active = stayed(stored, oldest_ready_at=ready_at)
+                if active is None:
+                    idle[tenant] = stored
+                else:
+                    counters[tenant] = active.value
+            if idle:
+                lowest = _lowest_rival(groups, counters, idle)
+                clock = self.clocks.get(priority, 0.0)
+                for tenant, stored in idle.items():
+                    counters[tenant] = lifted(stored, lowest_active=lowest[tenant], clock=clock)
             for group in groups:
                 group.seal(counters)
 
@@ -278,3 +289,16 @@ def _oldest_waiting(groups: list[Group]) -> dict[TenantId, float]:
             if ready_at < oldest.get(queue.key.tenant, INFINITY):
                 oldest[queue.key.tenant] = ready_at
     return oldest
+
+
+def _lowest_rival(
+    groups: list[Group], active: dict[TenantId, float], idle: Iterable[TenantId]
+) -> dict[TenantId, float]:
+    """For each tenant that was idle, the lowest counter of the active tenants that share a pool with it."""
+    lowest = dict.fromkeys(idle, INFINITY)
+    for group in groups:
+        least = min((active[t] for t in group.by_tenant if t in active), default=INFINITY)
+        for tenant in group.by_tenant:
+            if least < lowest.get(tenant, -INFINITY):
+                lowest[tenant] = least
+    return lowest
