@@ -6,7 +6,6 @@ from enum import IntEnum
 from importlib import import_module
 from typing import Final
 
-from channels.db import database_sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.http import HttpRequest
@@ -22,9 +21,8 @@ class Verdict(IntEnum):
     FORBIDDEN = 4403
 
 
-@database_sync_to_async
 def verdict(session_key: str | None, permission: str = VIEW_CONSOLE) -> Verdict:
-    """What the stored session says now. A changed password, a deactivated account and a sign-out all end the session."""
+    """What the stored session says now. A changed password, a deactivated account and a sign-out all end it."""
     if not session_key:
         return Verdict.SIGNED_OUT
     request = HttpRequest()

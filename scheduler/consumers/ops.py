@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from scheduler.consumers.access import Verdict, verdict
@@ -46,18 +47,18 @@ class OpsConsumer(AsyncWebsocketConsumer):
         if not is_live(self._slot.key):
             await self.close(BAD_REQUEST)
             return
-        answer = await verdict(self._session_key())
+        answer = await self._verdict()
         if answer is not Verdict.OK:
             await self.close(answer)
             return
         seq = _first(question, "seq")
         await self._begin(seq=int(seq) if seq.isascii() and seq.isdigit() else None, shape=_first(question, "shape"))
 
-    async def disconnect(self, code: int) -> None:
+    async def disconnect(self, code: int) -> None:  # noqa: ARG002 - Channels passes it
         """End the watch and its tasks."""
         self._stop()
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:  # noqa: ARG002 - binary is refused
         """``{"do": "pause"}`` stops frames, ``"resume"`` and ``"subscribe"`` start them with what changed meanwhile."""
         if text_data is None or len(text_data) > MESSAGE_BYTES_MAX:
             await self.close(TOO_BIG if text_data else BAD_REQUEST)
@@ -124,7 +125,7 @@ class OpsConsumer(AsyncWebsocketConsumer):
     async def _keep_asking(self) -> None:
         while self._tasks:
             await asyncio.sleep(ASK_AGAIN_S)
-            answer = await verdict(self._session_key())
+            answer = await self._verdict()
             if answer is not Verdict.OK:
                 await self._end(answer)
                 return
@@ -145,6 +146,10 @@ class OpsConsumer(AsyncWebsocketConsumer):
         self._stop()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.close(code), SEND_TIMEOUT_S)
+
+    async def _verdict(self) -> Verdict:
+        answer: Verdict = await database_sync_to_async(verdict)(self._session_key())
+        return answer
 
     def _session_key(self) -> str | None:
         session = self.scope.get("session")

@@ -27,6 +27,8 @@ def element_id(kind: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
+    """Sums over all pools."""
+
     waiting: int = 0
     scheduled: int = 0
     running: int = 0
@@ -49,6 +51,8 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
+    """Who stopped a pool, why, and when in Unix seconds."""
+
     by: str
     reason: str
     at_s: float | None
@@ -65,6 +69,8 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
+    """One pool. `by_class` counts ready tasks, most urgent class first; `id` is safe in HTML."""
+
     id: str
     name: str
     executor: str
@@ -84,11 +90,14 @@ class PoolView:
 
     @property
     def waiting(self) -> int:
+        """Ready tasks of all classes."""
         return sum(number for _, number in self.by_class)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceView:
+    """One shared limit. `in_use` is held permits, or tokens taken per second; times are Unix seconds."""
+
     id: str
     name: str
     kind: str
@@ -107,6 +116,8 @@ class ResourceView:
 
 @dataclass(frozen=True, slots=True)
 class FailureView:
+    """One failed attempt."""
+
     task: str
     pool: str
     tenant: str
@@ -119,6 +130,8 @@ class FailureView:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
+    """One engine or worker."""
+
     id: str
     pools: tuple[str, ...]
     slots: int
@@ -143,6 +156,7 @@ class Board:
 
     @property
     def exists(self) -> bool:
+        """Whether this is a snapshot at all."""
         return self.seq > 0
 
     def pool(self, name: str) -> PoolView | None:

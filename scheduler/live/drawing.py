@@ -1,4 +1,4 @@
-"""Decides the geometry of sparklines, bars and charts: numbers in, SVG coordinates out. Pure; it must never emit markup.
+"""Decides the geometry of sparklines, bars and charts: numbers in, SVG coordinates out. It must never emit markup.
 
 Bars are drawn on a field 1000 wide and lines on a field 120 × 28 or 600 × 150 that the stylesheet stretches, because a
 strict content security policy forbids style attributes.
@@ -6,7 +6,7 @@ strict content security policy forbids style attributes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +25,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Spark:
+    """A line, when there is enough history for one, and what it says in words."""
+
     line: Line | None
     says: str
 
@@ -40,6 +42,8 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
+    """Lines by name under one `top` value, and the same data as rows of a table."""
+
     top: float
     lines: dict[str, Line]
     rows: list[tuple[str, list[float]]]
@@ -95,7 +99,7 @@ def segments(parts: Sequence[tuple[str, float]], whole: float) -> list[Segment]:
     return drawn
 
 
-def chart(series: dict[str, Sequence[float]], interval_s: float) -> Chart | None:
+def chart(series: Mapping[str, Sequence[float]], interval_s: float) -> Chart | None:
     """Lines of several series over one scale, and the same data as rows of means per ten seconds, newest first."""
     length = min((len(samples) for samples in series.values()), default=0)
     if length < 2:  # noqa: PLR2004 - a line needs two points

@@ -51,7 +51,8 @@ class Feed:
 
     async def frame(self, key: Key) -> Frame:
         """The newest frame of a page; drawn in a thread, at most once per snapshot."""
-        return await database_sync_to_async(self._source.frame)(key)
+        frame: Frame = await database_sync_to_async(self._source.frame)(key)
+        return frame
 
     def age_s(self) -> float:
         """The age of the newest snapshot in seconds."""

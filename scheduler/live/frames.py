@@ -98,7 +98,7 @@ def beat(frame_: Frame, age_s: float) -> str:
 
 
 def opening(frame_: Frame, *, seq: int | None, shape: str) -> list[str]:
-    """What a joining viewer is sent after the beat, given the sequence number and shape of the page it already shows."""
+    """What a joining viewer is sent after the beat, given the sequence number and shape of the page it shows."""
     if shape != frame_.shape:
         return [frame_.html]
     return [] if seq == frame_.seq else frame_.leaves()

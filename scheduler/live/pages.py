@@ -1,4 +1,4 @@
-"""Names every live page, the template that draws it, and what that template is given. Adding a page is adding an entry."""
+"""Names every live page, the template that draws it, and what that template is given."""
 
 from __future__ import annotations
 
@@ -65,10 +65,11 @@ def _pool(board: Board, name: str) -> dict[str, Any]:
     pool = board.pool(name)
     if pool is None:
         return {"row": None}
+    row = rows.pool_row(pool, pool.waiting)
     waited_for = pool.bound.resource if pool.bound else None
     return {
-        "row": rows.pool_row(pool, pool.waiting),
-        "figures": rows.pool_figures(pool),
+        "row": row,
+        "figures": rows.pool_figures(row),
         "classes": rows.class_rows(pool),
         "resources": [row for row in rows.resource_rows(board) if row.resource.name == waited_for],
         "failures": [failure for failure in board.failures if failure.pool == name],

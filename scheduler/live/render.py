@@ -66,9 +66,11 @@ class _Collector:
 
 
 class _LiveNode(Node):
-    """An element that lives. Only elements that may stand anywhere in a body: a lone ``td`` would not survive parsing."""
+    """An element that lives. It must be one that may stand anywhere in a body: a lone ``td`` would be dropped."""
 
-    def __init__(self, tag: str, fragment_id: FilterExpression, attrs: dict[str, FilterExpression], body: NodeList):
+    def __init__(
+        self, tag: str, fragment_id: FilterExpression, attrs: dict[str, FilterExpression], body: NodeList
+    ) -> None:
         if tag in _TABLE_PARTS:
             message = f"<{tag}> cannot live by itself; put the live element inside or around it"
             raise TemplateSyntaxError(message)
@@ -102,9 +104,11 @@ def _live(parser: Parser, token: Token) -> _LiveNode:
 class _CellNode(_LiveNode):
     """A table cell around a live ``span``."""
 
-    def __init__(self, fragment_id: FilterExpression, label: str, classes: str, body: NodeList):
+    def __init__(self, fragment_id: FilterExpression, label: str, classes: str, body: NodeList) -> None:
         super().__init__("span", fragment_id, {}, body)
-        self.opening = f'<td role="cell" data-label="{escape(label)}"' + (f' class="{escape(classes)}">' if classes else ">")
+        self.opening = f'<td role="cell" data-label="{escape(label)}"' + (
+            f' class="{escape(classes)}">' if classes else ">"
+        )
 
     def render(self, context: Context) -> SafeString:
         return mark_safe(f"{self.opening}{super().render(context)}</td>")  # noqa: S308 - both parts are escaped
@@ -116,9 +120,7 @@ def _cell(parser: Parser, token: Token) -> _CellNode:
     _, fragment_id, label, *classes = token.split_contents()
     body = parser.parse(("endcell",))
     parser.delete_first_token()
-    return _CellNode(
-        parser.compile_filter(fragment_id), label.strip('"'), classes[0].strip('"') if classes else "", body
-    )
+    return _CellNode(parser.compile_filter(fragment_id), label.strip('"'), " ".join(classes).strip('"'), body)
 
 
 for _filter in (
@@ -136,7 +138,7 @@ for _filter in (
 
 @cache
 def _engine() -> Engine:
-    directories = [Path(directory) for template in settings.TEMPLATES for directory in template["DIRS"]]
+    directories = [str(Path(settings.BASE_DIR) / "templates")]
     return Engine(
         dirs=directories,
         libraries={"live": __name__},

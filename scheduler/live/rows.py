@@ -15,9 +15,8 @@ from scheduler.live.attention import is_bottleneck
 from scheduler.live.board import Board, PoolView, ResourceView, WorkerView, element_id
 
 _TROUBLE: Final = {"bad": 0, "warn": 1, "quiet": 2}
-_POOL_CELLS: Final = (
-    "state waiting bar scheduled retrying running started failed workers oldest bound"
-).split()
+_HELD_UP, _FINE = 3, 4
+_POOL_CELLS: Final = ("state", "waiting", "bar", "running", "started", "failed", "oldest", "bound")
 _RESOURCE_CELLS: Final = ("state", "bar", "use", "detail")
 _WORKER_CELLS: Final = ("role", "bar", "slots", "seen")
 
@@ -33,6 +32,8 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
+    """A line of the pools table. `ids` holds the id of each live cell."""
+
     pool: PoolView
     ids: dict[str, str]
     chip: Chip
@@ -41,7 +42,14 @@ class PoolRow:
 
     @property
     def failed_per_min(self) -> float:
+        """Failed attempts per minute."""
         return self.pool.failed_per_s * 60
+
+    @property
+    def later(self) -> str:
+        """What will be waiting later: retries in backoff and tasks with a start time ahead."""
+        parts = [("retrying", self.pool.retrying), ("scheduled", self.pool.scheduled)]
+        return " · ".join(f"{wording.count(number)} {word}" for word, number in parts if number)
 
     @property
     def bound_sentence(self) -> str:
@@ -53,6 +61,8 @@ class PoolRow:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
+    """A line of the resources table."""
+
     resource: ResourceView
     ids: dict[str, str]
     chip: Chip
@@ -71,6 +81,8 @@ class ResourceRow:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
+    """A line of the engines table."""
+
     worker: WorkerView
     ids: dict[str, str]
     bar: list[drawing.Segment]
@@ -79,6 +91,8 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class ClassRow:
+    """A line of a pool's classes table."""
+
     name: str
     number: int
     bar: list[drawing.Segment]
@@ -86,14 +100,17 @@ class ClassRow:
 
     @property
     def count_id(self) -> str:
+        """The id of the cell with the count."""
         return f"class-{self.name}-count"
 
     @property
     def bar_id(self) -> str:
+        """The id of the cell with the bar."""
         return f"class-{self.name}-bar"
 
     @property
     def share_id(self) -> str:
+        """The id of the cell with the percentage."""
         return f"class-{self.name}-share"
 
 
@@ -109,10 +126,12 @@ class Figure:
 
     @property
     def dom_id(self) -> str:
+        """The id of the element with the number."""
         return f"figure-{self.name}"
 
     @property
     def extra_id(self) -> str:
+        """The id of the element under the number."""
         return f"figure-{self.name}-extra"
 
 
@@ -124,7 +143,12 @@ def pool_rows(board: Board) -> list[PoolRow]:
     """Every pool, trouble first, then by name. Bars share one scale, so that lengths compare."""
     whole = max((pool.waiting for pool in board.pools), default=0)
     rows = (pool_row(pool, whole) for pool in board.pools)
-    return sorted(rows, key=lambda row: (_TROUBLE.get(row.chip.tone, 3), row.pool.name))
+    return sorted(rows, key=lambda row: (_pool_trouble(row), row.pool.name))
+
+
+def _pool_trouble(row: PoolRow) -> int:
+    held_up = row.pool.waiting and row.pool.bound is not None
+    return _TROUBLE.get(row.chip.tone, _HELD_UP if held_up else _FINE)
 
 
 def pool_row(pool: PoolView, whole: int) -> PoolRow:
@@ -167,7 +191,7 @@ def class_rows(pool: PoolView) -> list[ClassRow]:
 def resource_rows(board: Board) -> list[ResourceRow]:
     """Every resource, worst first in coarse steps, then by name."""
     rows = (_resource_row(resource, board.as_of_s or 0.0) for resource in board.resources)
-    return sorted(rows, key=lambda row: (_TROUBLE.get(row.chip.tone, 3), row.resource.name))
+    return sorted(rows, key=lambda row: (_TROUBLE.get(row.chip.tone, _FINE), row.resource.name))
 
 
 def _resource_row(resource: ResourceView, now_s: float) -> ResourceRow:
@@ -259,12 +283,12 @@ def _oldest(board: Board) -> Figure:
     return Figure("oldest", "Oldest waiting", wording.duration(board.totals.oldest_waiting_s), note=note)
 
 
-def pool_figures(pool: PoolView) -> list[Figure]:
+def pool_figures(row: PoolRow) -> list[Figure]:
     """The six numbers of a pool's own page."""
+    pool = row.pool
     used = wording.percent(pool.running / pool.slots) if pool.slots else "no slots"
-    retrying = f"{wording.count(pool.retrying)} retrying · {wording.count(pool.scheduled)} scheduled"
     return [
-        Figure("waiting", "Waiting", wording.count(pool.waiting), note=retrying),
+        Figure("waiting", "Waiting", wording.count(pool.waiting), note=row.later or "nothing for later"),
         Figure("running", "Running", wording.count(pool.running), note=f"{used} of {wording.count(pool.slots)} slots"),
         Figure("started", "Started / s", wording.rate(pool.started_per_s), note=wording.plural(pool.workers, "worker")),
         Figure("succeeded", "Succeeded / s", wording.rate(pool.succeeded_per_s), note=_success(pool)),

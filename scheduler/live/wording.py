@@ -80,6 +80,11 @@ def clock(at_s: float | None) -> str:
     return NONE if at_s is None else f"{_utc(at_s):%H:%M:%S}"
 
 
+def clock_utc(at_s: float | None) -> str:
+    """A Unix time as ``12:00:03 UTC``."""
+    return NONE if at_s is None else f"{clock(at_s)} UTC"
+
+
 def day_and_clock(at_s: float | None) -> str:
     """A Unix time as ``2026-11-30 12:00:03 UTC``."""
     return NONE if at_s is None else f"{_utc(at_s):%Y-%m-%d %H:%M:%S} UTC"

@@ -36,7 +36,7 @@ def look_of(request: HttpRequest) -> Look:
 
 @require_POST
 def change_look(request: HttpRequest) -> HttpResponse:
-    """Change one part of the look and return to where the person was. Needs no account: the sign-in page has a look too."""
+    """Change one part of the look and return to where the person was. Needs no account."""
     before = look_of(request)
     theme = request.POST.get("theme", before.theme)
     keys = request.POST.get("shortcuts", "on" if before.shortcuts else "off")

@@ -45,9 +45,7 @@ def pool(request: HttpRequest, name: str) -> HttpResponse:
     return pool_page(request, name)
 
 
-def pool_page(
-    request: HttpRequest, name: str, *, status: int = 200, reason: str = "", fault: str = ""
-) -> HttpResponse:
+def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str = "", fault: str = "") -> HttpResponse:
     """The page of a pool, after a refused action with the input kept and the fault beside it."""
     try:
         detail = pool_detail(name)

@@ -13,11 +13,12 @@ from django.utils.safestring import mark_safe
 
 from scheduler.live.frames import Frame, Key
 from scheduler.live.newest import newest
-from scheduler.live.wording import day_and_clock, machine
+from scheduler.live.wording import clock_utc, day_and_clock, machine
 from scheduler.web.look import THEMES, look_of
 from scheduler.web.toast import take_toast
 
 STALE_AFTER_S: Final = 7.0
+DAY_SHOWN_AFTER_S: Final = 12 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def page(
         "watch": urlencode({"page": live.page, "scope": live.scope}),
         "poll_url": f"{reverse('ops:poll', args=[live.page])}?{urlencode({'scope': live.scope})}",
         "age_s": f"{age_s:.1f}",
-        "as_of": day_and_clock(sight.board.as_of_s),
+        "as_of": day_and_clock(sight.board.as_of_s) if age_s > DAY_SHOWN_AFTER_S else clock_utc(sight.board.as_of_s),
         "as_of_machine": machine(sight.board.as_of_s),
         "notice": _notice(frame, age_s, lost=sight.lost),
         **values,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, cast
+from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
@@ -25,7 +25,7 @@ class SignIn(LoginView):
         """Check the throttle, then the password."""
         left_s = throttle.must_wait_s(self._username(), self._address(), now_s=time.time())
         if not left_s:
-            return cast("HttpResponse", super().post(request, *args, **kwargs))
+            return super().post(request, *args, **kwargs)
         again = wording.duration(math.ceil(left_s))
         form = AuthenticationForm(request, initial={"username": self._username()})
         response = self.render_to_response(self.get_context_data(form=form, wait=again), status=429)

@@ -27,7 +27,7 @@ class Failures:
 
 
 def wait_s(failures: Failures, *, free: int, now_s: float) -> float:
-    """Seconds until the next try is looked at: none for the first `free` failures, then doubling up to a quarter hour."""
+    """Seconds until the next try is looked at: none for `free` failures, then doubling up to a quarter hour."""
     if failures.count < free:
         return 0.0
     pause_s = min(WAIT_FIRST_S * 2.0 ** min(failures.count - free, 16), WAIT_MAX_S)

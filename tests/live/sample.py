@@ -60,7 +60,11 @@ def semaphore(name: str, **changes: Any) -> dict[str, Any]:
     """A semaphore of 20 permits with 12 held."""
     return {
         **bucket(name, kind="semaphore", rate=None, burst=None, permits=20),
-        **{"available": 8.0, "capacity": 20.0, "in_use": 12.0, "used_fraction": 0.6, "waiting": 0},
+        "available": 8.0,
+        "capacity": 20.0,
+        "in_use": 12.0,
+        "used_fraction": 0.6,
+        "waiting": 0,
         **changes,
     }
 
@@ -135,7 +139,9 @@ def body(seq: int = 1000, **changes: Any) -> dict[str, Any]:
     resources = [
         semaphore("openai-concurrency", in_use=20.0, available=0.0, used_fraction=1.0, waiting=52),
         bucket("openai", next_at=as_of + 0.4),
-        bucket("anthropic", in_use=6.1, used_fraction=0.15, available=38.0, rate=40.0, capacity=40.0, burst=40.0, waiting=0),
+        bucket(
+            "anthropic", in_use=6.1, used_fraction=0.15, available=38.0, rate=40.0, capacity=40.0, burst=40.0, waiting=0
+        ),
         semaphore("gpu-local", permits=8, capacity=8.0, in_use=3.0, available=5.0, used_fraction=0.375),
     ]
     return {
