@@ -28,16 +28,19 @@ if TYPE_CHECKING:
 
 
 class Level:
-    """What is left of one resource while the plan draws on it. `spoken_for`: nobody later may take it."""
+    """What is left of one resource while the plan draws on it, and the demands that need it.
 
-    __slots__ = ("available", "drawn", "id", "limit", "spoken_for", "users")
+    A level of a later time than now (the clock went back) is stored anew even if nothing is drawn: else the bucket
+    would stay as it is until the clock gets there again.
+    """
+
+    __slots__ = ("available", "changed", "id", "limit", "users")
 
     def __init__(self, resource: ResourceView, now: float) -> None:
         self.id: ResourceId = resource.id
         self.limit: Limit = limit_at(resource, now=now)
         self.available = self.limit.available
-        self.drawn = False
-        self.spoken_for = False
+        self.changed = resource.level_at > now
         self.users: list[Demand] = []
 
 
@@ -51,6 +54,10 @@ class Demand:
         self.lanes: list[LaneQueue] = []
         for level in levels:
             level.users.append(self)
+
+    def is_dry(self) -> bool:
+        """Whether a limit has nothing at all to give, so that no amount need be compared."""
+        return any(level.available <= 0.0 or level.limit.closed_until is not None for level in self.levels)
 
 
 class PoolSlots:

@@ -19,7 +19,7 @@ from typing import Final
 
 from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots
 from scheduler.policy.fairness import accrue, charged, is_owed, lifted, stayed
-from scheduler.policy.limits import Short, shortage
+from scheduler.policy.limits import Short, ShortBy, shortage
 from scheduler.policy.order import DEFAULT_ORDER, OrderPolicy
 from scheduler.policy.types import (
     DemandId,
@@ -38,6 +38,9 @@ from scheduler.policy.types import (
 )
 
 INFINITY: Final = float("inf")
+
+Lack = tuple[Level, float, Short]
+"""A limit, the amount that a head needs of it, and what is missing."""
 
 STARTS_MAX: Final = 500
 """Starts in one plan, so that its transaction stays short."""
@@ -147,7 +150,7 @@ class _Planner:
 
     def run(self, starts_max: int) -> Plan:
         while (choice := self._choose()) is not None:
-            group, queue, owed = choice
+            group, queue = choice
             head = queue.head
             assert head is not None  # noqa: S101 - a lane without a head is never chosen
             if queue.spent:
@@ -155,7 +158,7 @@ class _Planner:
                 break
             lacking = self._lacking(queue.demand, head)
             if lacking:
-                self._hold(queue, head, lacking, owed=owed)
+                self._hold(queue, head, lacking)
                 continue
             if len(self.starts) >= starts_max:
                 self.truncated = True
@@ -165,32 +168,93 @@ class _Planner:
 
     # 1. Class
 
-    def _choose(self) -> tuple[Group, LaneQueue, bool] | None:
-        owed = self._owed_group() if self.credits else None
+    def _choose(self) -> tuple[Group, LaneQueue] | None:
+        owed = self._owed_lane() if self.credits else None
         if owed is not None:
-            return owed, self._lane([owed]), True
+            return owed.group, owed
         best: HeadEntry | None = None
+        leader: Group | None = None
         rivals: list[Group] = []
+        runner_up = -INFINITY
         for groups in self.by_class.values():
-            offering = [g for g in groups if g.alive and g.pool.free]
-            for group in offering:
-                entry = group.best_head()
-                if entry is not None and (best is None or entry < best):
-                    best, rivals = entry, offering
-        if best is None:
+            offering = [(entry, g) for g in groups if g.alive and g.pool.free and (entry := g.best_head()) is not None]
+            if not offering:
+                continue
+            entry, group = min(offering, key=_by_entry)
+            if best is None or entry < best:
+                runner_up = max(runner_up, -best[0]) if best is not None else runner_up
+                best, leader, rivals = entry, group, [g for _, g in offering]
+            else:
+                runner_up = max(runner_up, -entry[0])
+        if best is None or leader is None:
             return None
         queue = self._lane(rivals)
-        return queue.group, queue, False
+        if queue.head_score < runner_up and self._is_beaten(queue):
+            queue = leader.lanes[best[3]]
+        return queue.group, queue
+
+    def _is_beaten(self, queue: LaneQueue) -> bool:
+        """Whether another class has a higher-scoring head in the same pool, or at a limit that this lane needs.
+
+        Its class was chosen for its best head; a tenant's turn must not carry a lesser head past a better class.
+        """
+        for groups in self.by_class.values():
+            for group in groups:
+                if group.priority == queue.key.priority or not group.alive or not group.pool.free:
+                    continue
+                entry = group.best_head()
+                if entry is None or -entry[0] <= queue.head_score:
+                    continue
+                levels = group.lanes[entry[3]].demand.levels
+                if group.pool is queue.group.pool or any(level in levels for level in queue.demand.levels):
+                    return True
+        return False
+
+    def _owed_lane(self) -> LaneQueue | None:
+        """The lane that goes first because its class is owed a start; one that lacks something is passed over."""
+        while (group := self._owed_group()) is not None:
+            queue = self._lane([group])
+            head = queue.head
+            assert head is not None  # noqa: S101 - a lane without a head is never chosen
+            lacking = [] if queue.spent else self._lacking(queue.demand, head)
+            if not lacking:
+                return queue
+            self._note(queue, lacking)
+            other = self._first_startable(group)
+            if other is not None:
+                return other
+            group.passed = True
+        return None
+
+    def _first_startable(self, group: Group) -> LaneQueue | None:
+        """The lane of the lowest counter, then the best head, among those that lack nothing."""
+        counters = self.counters[group.priority]
+        dry: set[Demand] = set()
+        best: LaneQueue | None = None
+        best_place: tuple[float, HeadEntry] | None = None
+        for queue in group.lanes:
+            head = queue.head
+            if not queue.alive or head is None or queue.demand in dry:
+                continue
+            if queue.demand.is_dry():
+                dry.add(queue.demand)
+                continue
+            place = (counters[queue.key.tenant], (-queue.head_score, head.ready_at, head.id, queue.index))
+            if (best_place is None or place < best_place) and (queue.spent or not self._lacking(queue.demand, head)):
+                best, best_place = queue, place
+        return best
 
     def _owed_group(self) -> Group | None:
         """The group with the largest credit of at least one start, most urgent class first among equals."""
         owed: Group | None = None
-        owed_credit = 0.0
+        owed_place = (0.0, 0, 0)
         for pool, credits_of_pool in self.credits.items():
             for priority, credit in credits_of_pool.items():
                 group = self.groups[pool, priority]
-                if is_owed(credit) and credit > owed_credit and not group.passed and group.alive and group.pool.free:
-                    owed, owed_credit = group, credit
+                if is_owed(credit) and not group.passed and group.alive and group.pool.free:
+                    place = (-credit, int(priority), int(pool))
+                    if place < owed_place:
+                        owed, owed_place = group, place
         return owed
 
     # 2. Tenant, 3. Lane
@@ -211,7 +275,7 @@ class _Planner:
 
     # 4. Gates
 
-    def _lacking(self, demand: Demand, head: TaskView) -> list[tuple[Level, float, Short]]:
+    def _lacking(self, demand: Demand, head: TaskView) -> list[Lack]:
         lacking = []
         for level, amount in zip(demand.levels, head.amounts, strict=True):
             short = shortage(level.limit, level.available, amount, now=self.now)
@@ -219,26 +283,39 @@ class _Planner:
                 lacking.append((level, amount, short))
         return lacking
 
-    def _hold(self, queue: LaneQueue, head: TaskView, lacking: list[tuple[Level, float, Short]], *, owed: bool) -> None:
+    def _note(self, queue: LaneQueue, lacking: list[Lack]) -> None:
         level, amount, short = lacking[0]
         known = [s.look_again_at for _, _, s in lacking if s.look_again_at is not None]
         again = max(known) if len(known) == len(lacking) else None
         self.holds.append(Hold(queue.key, WaitReason.RESOURCE, again, level.id, amount, short.available))
-        if owed:
-            queue.group.passed = True
-            return
-        for spoken, _, _ in lacking:
-            spoken.spoken_for = True
-            for demand in spoken.users:
+
+    def _hold(self, queue: LaneQueue, head: TaskView, lacking: list[Lack]) -> None:
+        """Keep a lane back, and with it every lane whose demand needs what its head speaks for."""
+        self._note(queue, lacking)
+        for level in self._spoken_for(queue, head, lacking):
+            for demand in level.users:
                 for other in demand.lanes:
                     other.group.drop(other)
                 demand.lanes.clear()
+        queue.group.drop(queue)
+
+    def _spoken_for(self, queue: LaneQueue, head: TaskView, lacking: list[Lack]) -> list[Level]:
+        """What a head that must wait keeps from those after it: what it lacks, and when it is very late all it needs.
+
+        The latter ends the starvation of a task that needs two limits by others that need one of them each: the two
+        would never be free together. A head that waits for something closed or out of reach keeps nothing that is open.
+        """
+        closed = [level for level, _, short in lacking if short.by is ShortBy.CLOSED]
+        if any(short.by is not ShortBy.IN_USE for _, _, short in lacking):
+            return closed
+        late = self.now - head.ready_at > self.order.age_cap / self.order.aging_rate_per_s
+        return queue.demand.levels if late else [level for level, _, _ in lacking]
 
     def _start(self, group: Group, queue: LaneQueue, head: TaskView) -> None:
         key = queue.key
         for level, amount in zip(queue.demand.levels, head.amounts, strict=True):
             level.available -= amount
-            level.drawn = True
+            level.changed = True
         if len(self.by_pool[key.pool]) > 1:
             startable = [g.priority for g in self.by_pool[key.pool] if g.alive]
             accrue(self.credits[key.pool], started=key.priority, startable=startable, shares=self.order.shares)
@@ -260,14 +337,16 @@ class _Planner:
     def _finish(self) -> Plan:
         self._hold_full_pools()
         again = [h.look_again_at for h in self.holds if h.look_again_at is not None]
-        drawn: dict[ResourceId, float] = {level.id: level.available for level in self.levels.values() if level.drawn}
+        changed: dict[ResourceId, float] = {
+            level.id: level.available for level in self.levels.values() if level.changed and level.limit.is_bucket
+        }
         return Plan(
             now=self.now,
             starts=tuple(self.starts),
             holds=tuple(self.holds),
             look_again_at=min(again, default=None),
             truncated=self.truncated,
-            levels=drawn,
+            levels=changed,
             counters={seat: self.counters[seat[1]][seat[0]] for seat in self.charged},
             clocks={p: c for p, c in self.clocks.items() if c != self.snapshot.clocks.get(p)},
             credits={(pool, p): c for pool, held in self.credits.items() for p, c in held.items()},
@@ -277,6 +356,10 @@ class _Planner:
         for group in self.groups.values():
             if group.pool.free == 0:
                 self.holds.extend(Hold(q.key, WaitReason.NO_FREE_SLOT) for q in group.lanes if q.alive)
+
+
+def _by_entry(offer: tuple[HeadEntry, Group]) -> HeadEntry:
+    return offer[0]
 
 
 def _oldest_waiting(groups: list[Group]) -> dict[TenantId, float]:

@@ -225,8 +225,8 @@ class Plan:
     """What to start, why the rest waits, and what the plan leaves behind.
 
     `look_again_at` is the earliest time at which the clock alone makes another start possible. `truncated` says that
-    a lane's window ran out or the plan's limit was reached with slots left: plan again at once. `levels` (buckets
-    and semaphores that were drawn on), `counters`, `clocks` and `credits` are new values, to be stored as they are.
+    a lane's window ran out or the plan's limit was reached with slots left: plan again at once. `levels` (of buckets
+    that were drawn on), `counters`, `clocks` and `credits` are new values, to be stored as they are.
     """
 
     now: float
