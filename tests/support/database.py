@@ -17,6 +17,7 @@ from psycopg import sql
 
 from scheduler import conf
 from scheduler.postgres import EmbeddedServer, database_url
+from scheduler.store.submit import forget_demands
 
 TEMPLATE_PREFIX = "cronoq_template_"
 TEST_PREFIX = "cronoq_test_"
@@ -92,6 +93,7 @@ def close_connections() -> None:
 def empty_tables(name: str) -> None:
     """Delete every row a test committed, after ending the sessions it left open."""
     close_connections()
+    forget_demands()
     with psycopg.connect(url_of(name), autocommit=True) as admin:
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

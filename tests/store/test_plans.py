@@ -1,0 +1,61 @@
+"""The hot statements use the indexes that were made for them, whatever the statistics say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from scheduler.store import queries
+from tests.support.work import make_pool, make_tenant, submit_tasks
+
+pytestmark = pytest.mark.django_db
+
+LANE = {"pools": "{1}", "priorities": "{2}", "tenants": "{1}", "demands": "{1}", "width": 10}
+
+
+def plan_of(file: str, name: str, params: dict[str, Any]) -> str:
+    """The plan as dispatch gets it: sequential scans discouraged, as `lock_dispatch` does."""
+    queries.run("SELECT set_config('enable_seqscan', 'off', true)")
+    return "\n".join(row[0] for row in queries.fetch("EXPLAIN " + queries.load(file)[name], params))
+
+
+@pytest.fixture(autouse=True)
+def many_tasks() -> None:
+    tenant = make_tenant()
+    make_pool("p")
+    for _ in range(3):
+        submit_tasks(tenant, 1000, deadline_in_s=60.0)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE task")
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "params", "index"),
+    [
+        ("dispatch.sql", "ready_lanes", {"pools": "{1}"}, "task_ready_by_lane"),
+        ("dispatch.sql", "lane_windows", LANE, "task_ready_by_lane"),
+        ("dispatch.sql", "urgent_windows", LANE, "task_ready_by_deadline"),
+        ("promote.sql", "promote_due", {"tasks_max": 10}, "task_due"),
+        ("promote.sql", "next_due", {}, "task_due"),
+        ("overview.sql", "oldest_waiting", {}, "task_ready_by_lane"),
+        ("overview.sql", "recent_failures", {"rows_max": 10}, "attempt_failures"),
+        ("tasks.sql", "attempts_of_task", {"task": 1, "rows_max": 10}, "attempt_by_task"),
+    ],
+)
+def test_statement_walks_its_index(file: str, name: str, params: dict[str, Any], index: str) -> None:
+    plan = plan_of(file, name, params)
+    assert index in plan, plan
+    assert "Seq Scan on task" not in plan, plan
+
+
+def test_claiming_and_settling_find_tasks_by_id() -> None:
+    arrays = dict.fromkeys(("tasks", "attempts", "states", "dues", "spent", "results"), "{}")
+    plan = plan_of("settle.sql", "apply_settlements", arrays)
+    assert "task_pkey" in plan, plan
+    assert "Seq Scan" not in plan, plan
+    claim = {"tasks": "{1}", "workers": "{}", "me": "00000000-0000-0000-0000-000000000000"}
+    plan = plan_of("dispatch.sql", "claim_tasks", claim | dict.fromkeys(("pools", "ttls_s", "timeouts_s"), "{}"))
+    assert "task_pkey" in plan, plan
+    assert "Seq Scan" not in plan, plan
