@@ -44,6 +44,9 @@ class RateLimits:
 def read_rate_limits(headers: Mapping[str, str], *, now: float) -> RateLimits:
     """Limits out of an answer's headers. `now` is seconds since the epoch; the answer's own `Date` goes before it."""
     now = provider_now(headers, now=now)
+    headers = {name: value for name, value in headers.items() if "ratelimit" in name.lower()}
+    if not headers:
+        return RateLimits()
     windows: dict[str, Window] = {}
     for pattern, whats in _FAMILIES.items():
         for what in whats:

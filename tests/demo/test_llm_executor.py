@@ -246,6 +246,22 @@ def test_an_error_inside_a_stream_has_the_class_of_its_code(provider: RunningPro
     assert failure.usage.output_visible > 0
 
 
+def test_a_stream_that_ends_too_soon_is_cut_even_when_its_body_is_whole() -> None:
+    reply = event_stream({"choices": [{"index": 0, "delta": {"content": "Hi"}}]})
+    failure = failure_with_canned(reply, STREAM)
+    assert failure.message == "the stream was cut before its end"
+    assert failure.usage is not None
+    assert failure.usage.output_visible == 1
+
+
+def test_a_timeout_while_connecting_costs_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        failure = failure_of(f"https://127.0.0.1:{silent.getsockname()[1]}", CHAT, timeout_s=0.2)
+    assert isinstance(failure, Retryable)
+    assert failure.failure_class is FailureClass.TIMEOUT
+    assert failure.usage is None
+
+
 def test_a_stream_of_nonsense_is_an_error(provider: RunningProvider) -> None:
     provider.set_faults([{"kind": "malformed"}])
     assert isinstance(failure_of(provider.url, STREAM), Retryable)
@@ -343,12 +359,13 @@ def test_pools_of_one_quota_wait_together_and_others_do_not(provider: RunningPro
     assert run_one(provider.url, CHAT, quota_resource="other").usage
 
 
-def test_without_a_named_quota_each_model_is_its_own(provider: RunningProvider) -> None:
-    provider.set_faults([{"kind": "throttle", "retry_after_s": 30.0, "model": "sim-large"}])
-    assert isinstance(failure_of(provider.url, {**CHAT, "model": "sim-large"}), Retryable)
-    (held,) = run(provider.url, {**CHAT, "model": "sim-large"})
-    assert isinstance(held, HandBack)
-    assert run_one(provider.url, CHAT).usage
+def test_without_a_named_quota_each_model_is_its_own() -> None:
+    large = {**CHAT, "model": "sim-large"}
+    with running_provider(faults=[{"kind": "throttle", "retry_after_s": 30.0, "model": "sim-large"}]) as provider:
+        assert isinstance(failure_of(provider.url, large), Retryable)
+        (held,) = run(provider.url, large)
+        assert isinstance(held, HandBack)
+        assert run_one(provider.url, CHAT).usage
 
 
 @pytest.mark.parametrize(
@@ -554,6 +571,29 @@ def test_a_stream_always_asks_for_its_usage_and_leaves_the_connection_usable() -
         assert canned.connections == 1
 
     with_canned(reply, use)
+
+
+def test_a_connection_for_each_call_in_flight_and_no_more() -> None:
+    reply = answer({"choices": [{"message": {"content": "Hi"}}]})
+
+    async def use(executor: LlmExecutor, canned: CannedServer) -> None:
+        for _ in range(5):
+            await asyncio.gather(*(executor.run(Attempt(), CHAT) for _ in range(8)))
+        assert canned.connections == 8
+
+    with_canned(reply, use)
+
+
+def test_a_connection_that_the_provider_closed_meanwhile_is_not_used() -> None:
+    reply = answer({"choices": [{"message": {"content": "Hi"}}]})
+
+    async def use(executor: LlmExecutor, canned: CannedServer) -> None:
+        for _ in range(3):
+            await executor.run(Attempt(), CHAT)
+            await canned.closed.acquire()
+        assert canned.connections == 3
+
+    with_canned(reply, use, then_close=True)
 
 
 def test_a_whole_answer_counts_even_when_its_connection_never_ends() -> None:

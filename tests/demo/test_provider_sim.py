@@ -24,10 +24,16 @@ from tests.support.provider import ROOT, RunningProvider, running_provider
 CHAT: dict[str, object] = {"model": "sim-small", "messages": [{"role": "user", "content": "Say hello."}]}
 
 
-@pytest.fixture
-def client(provider: RunningProvider) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=provider.url, trust_env=False, timeout=10.0) as client:
+@pytest.fixture(scope="module")
+def shared_client(shared_provider: RunningProvider) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=shared_provider.url, trust_env=False, timeout=10.0) as client:
         yield client
+
+
+@pytest.fixture
+def client(shared_client: httpx.Client, provider: RunningProvider) -> httpx.Client:
+    assert shared_client.base_url == provider.url
+    return shared_client
 
 
 def chat(client: httpx.Client, **more: object) -> httpx.Response:
@@ -392,6 +398,29 @@ def test_files_and_options_make_a_provider(tmp_path: Path) -> None:
             client.headers["authorization"] = "Bearer open-sesame"
             assert [chat(client).status_code for _ in range(2)] == [500, 200]
         assert sorted(path.name for path in tmp_path.iterdir()) == ["faults.json", "limits.json", "url"]
+
+
+def test_it_is_a_command_of_the_product() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "provider_sim", "--port=0", "--rate=5", "--exit-on-stdin-eof"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        provider = RunningProvider(process.stdout.readline().split()[-1], process)
+        assert provider.call("GET", "/limits")["rate"] == 5
+        process.stdin.close()
+        assert process.wait(5.0) == 0
+
+
+def test_the_command_refuses_options_that_make_no_sense() -> None:
+    ended = run_to_its_end("manage.py", "provider_sim", "--rate=-5")
+    assert ended.returncode == 1
+    assert ended.stderr == "CommandError: rate must be a number that is not negative, or null.\n"
 
 
 def run_to_its_end(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
 
 @dataclass(slots=True)
 class CannedServer:
-    """What was asked of it. `bodies` are the requests' JSON, `heads` their request lines and headers."""
+    """What was asked of it. `closed` is released once for each connection that is closed."""
 
     url: str = ""
     connections: int = 0
+    closed: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     heads: list[str] = field(default_factory=list)
     bodies: list[dict[str, object]] = field(default_factory=list)
 
@@ -57,6 +58,9 @@ async def canned_server(reply: bytes, *, then_close: bool = False) -> AsyncItera
             return
         finally:
             writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+            canned.closed.release()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     canned.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"

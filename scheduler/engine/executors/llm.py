@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
 from http import HTTPStatus
 from typing import Final
 
@@ -27,6 +25,7 @@ from scheduler.engine.executors.base import (
     ProviderBilling,
     Retryable,
 )
+from scheduler.engine.executors.connections import Connections
 from scheduler.engine.executors.llm_config import LlmConfig
 from scheduler.engine.executors.llm_request import LlmRequest, build_request
 from scheduler.engine.executors.llm_result import chat_result, embeddings_result, stream_result
@@ -41,14 +40,7 @@ from scheduler.providers.usage import Usage, UsageSource, estimated
 
 CONNECT_TIMEOUT_S: Final = 5.0
 DRAIN_TIMEOUT_S: Final = 1.0
-KEEPALIVE_CONNECTIONS_MAX: Final = 200
 CLOSES_THE_GATE: Final = frozenset({ProviderErrorKind.THROTTLED, ProviderErrorKind.OVERLOADED})
-
-
-@cache
-def _trusted_authorities() -> ssl.SSLContext:
-    """The system's certificate authorities, read once: it takes a while, and pools are made on the event loop."""
-    return httpx.create_ssl_context()
 
 
 class LlmExecutor:
@@ -59,11 +51,9 @@ class LlmExecutor:
         self._api_key = config.read_api_key()
         self._client = httpx.AsyncClient(
             headers={} if self._api_key is None else {"authorization": f"Bearer {self._api_key}"},
-            verify=_trusted_authorities(),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=KEEPALIVE_CONNECTIONS_MAX),
+            transport=Connections(proxy=config.proxy),
             follow_redirects=False,
             trust_env=False,
-            proxy=config.proxy,
         )
 
     async def run(self, ctx: AttemptContext, payload: object) -> ExecutionResult:
@@ -114,7 +104,7 @@ class _Call:
             f"{self._config.base_url}{self._request.path}",
             content=self._request.body,
             headers={"content-type": "application/json"},
-            timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
+            timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s / 2)),
             extensions={"trace": self._on_transport_event},
         )
         response = await self._client.send(outgoing, stream=True)
@@ -215,7 +205,7 @@ class _Call:
             value=value,
             usage=usage,
             actual=None if tokens_resource is None or usage is None else {tokens_resource: float(usage.total)},
-            rate_limits=read_rate_limits(response.headers, now=time.time()),
+            rate_limits=read_rate_limits(dict(response.headers), now=time.time()),
         )
 
     def _refused(self, response: httpx.Response, body: bytes) -> Retryable | Permanent | ProviderBilling:
