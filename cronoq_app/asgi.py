@@ -11,10 +11,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cronoq_app.settings")
 
 http = get_asgi_application()
 
-# Only now is the application registry ready for modules that know models.
-from django.conf import settings  # noqa: E402
+from django.conf import settings  # noqa: E402  # after the registry is ready
 
-from scheduler.consumers.routing import websocket_urlpatterns  # noqa: E402
+from scheduler.consumers.routing import websocket_urlpatterns  # noqa: E402  # it knows models, which need the registry
 
 # A browser sends its origin, and only ours may connect; a missing one is refused too.
 sockets = OriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)), settings.CSRF_TRUSTED_ORIGINS)

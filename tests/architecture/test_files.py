@@ -2,7 +2,7 @@
 
 import re
 
-from tests.architecture.tree import ROOT, name_of, python_files, text_files, tracked_files
+from tests.architecture.tree import ROOT, name_of, python_files, report, text_files, tracked_files
 
 FOLDERS = {"cronoq_app", "scheduler", "static", "templates", "tests"}
 ROOT_FILES = {
@@ -52,7 +52,7 @@ def test_a_module_fits_a_reader() -> None:
         and (lines := len(path.read_text(encoding="utf-8").splitlines()))
         >= LONGER_ON_PURPOSE.get(name := name_of(path), lines_max)
     }
-    assert too_long == {}
+    assert too_long == {}, report(too_long.items())
 
 
 def test_modules_are_named_for_what_they_decide() -> None:
@@ -68,7 +68,7 @@ def test_no_text_speaks_of_hosts_machines_or_postponed_work() -> None:
         if not (what == "a path of one machine" and name in PATHS_ALLOWED_IN)
         for match in pattern.finditer(text)
     ]
-    assert found == []
+    assert found == [], report(found)
 
 
 def test_every_file_is_our_own() -> None:

@@ -2,7 +2,7 @@
 
 import ast
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +38,11 @@ def syntax(path: Path) -> ast.Module:
 def name_of(path: Path) -> str:
     """Return a path as it is written in reports."""
     return path.relative_to(ROOT).as_posix()
+
+
+def report(found: Iterable[object]) -> str:
+    """Return what a rule found, one to a line, so that a failure can be worked through."""
+    return "".join(f"\n  {each}" for each in found)
 
 
 def text_files() -> Iterator[tuple[str, str]]:
