@@ -126,6 +126,8 @@ def _needs(submission: Submission, resources: Mapping[str, ResourceView]) -> lis
         view = resources.get(name)
         if view is None:
             raise _refused("unknown_resource", ("resources", name), f"There is no resource named {name!r}.")
+        if not amount > 0.0:
+            raise _refused("resource_amount", ("resources", name), f"An amount of {name!r} must be above 0.")
         if not fits_ever(view, amount):
             detail = f"{name!r} can never give {amount:g}; its capacity is {_declared(view):g}."
             raise _refused("resource_exceeds_capacity", ("resources", name), detail)

@@ -50,16 +50,21 @@ def fault_in_json(value: object, path: Path = ()) -> FieldError | None:
     return FieldError(path, f"{type(value).__name__} is not a JSON type; send text, number, list, object or null.")
 
 
+def _printable(name: str) -> str:
+    """The key with what cannot be sent back replaced by question marks."""
+    return name.replace("\x00", "?").encode(errors="replace").decode()
+
+
 def _fault_inside(value: dict[object, object] | list[object] | tuple[object, ...], path: Path) -> FieldError | None:
     if len(path) >= JSON_DEPTH_MAX:
         return FieldError(path, f"The value is nested deeper than {JSON_DEPTH_MAX} levels; flatten it.")
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(name, str):
-                return FieldError(path, f"The object has a key that is not text: {name!r}.")
+                return FieldError(path, f"The object has a key that is not text but {type(name).__name__}.")
             said = fault_in_text(name)
             if said is not None:
-                return FieldError((*path, name.replace("\x00", "\N{REPLACEMENT CHARACTER}")), f"This key {said}.")
+                return FieldError((*path, _printable(name)), f"This key {said}.")
             if inner is not None and not isinstance(inner, bool):
                 fault = fault_in_json(inner, (*path, name))
                 if fault is not None:

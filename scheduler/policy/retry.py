@@ -1,8 +1,8 @@
 """Decides whether a failed attempt is followed by another, and when.
 
-Before attempt n+1: U(0, min(max_backoff, initial × multiplier^(n−1))), full jitter (the exponent is capped before it
-is used, so no number of attempts can overflow). With a provider's retry_after d, the later of that and
-d + U(0, min(1 s, 0.1 d)): never earlier than d, and spread after it. Every attempt counts, throttled ones too.
+Before attempt n+1: U(0, min(max_backoff, initial × multiplier^(n−1))), full jitter; grown step by step up to the cap, so
+that neither the number of attempts nor the multiplier can overflow. With a provider's retry_after d, the later of that
+and d + U(0, min(1 s, 0.1 d)): never earlier than d, and spread after it. Every attempt counts, throttled ones too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SPREAD_MAX_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RetryRule:
-    """How often and how patiently a task is tried. `jitter` False waits the whole backoff, for tests of other things."""
+    """How often and how patiently a task is tried. `jitter` False waits the whole backoff, for tests."""
 
     max_attempts: int = 3
     initial_s: float = 1.0
@@ -65,8 +65,12 @@ class GiveUp:
 
 def backoff_s(rule: RetryRule, *, attempt: int, draw: float) -> float:
     """Seconds to wait after attempt number `attempt` (1 is the first) failed; `draw` is uniform in [0, 1)."""
-    exponent = min(max(attempt - 1, 0), EXPONENT_MAX)
-    most = min(rule.max_backoff_s, rule.initial_s * rule.multiplier**exponent)
+    most = rule.initial_s
+    for _ in range(min(attempt - 1, EXPONENT_MAX)):
+        if most >= rule.max_backoff_s:
+            break
+        most *= rule.multiplier
+    most = min(most, rule.max_backoff_s)
     return most * draw if rule.jitter else most
 
 

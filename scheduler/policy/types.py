@@ -38,7 +38,7 @@ class PriorityClass(IntEnum):
 class ResourceKind(StrEnum):
     """A token bucket refills with time; a semaphore's permits come back when leases end."""
 
-    TOKEN_BUCKET = "token_bucket"
+    TOKEN_BUCKET = "token_bucket"  # noqa: S105 - tokens of a rate limit, not of a login
     SEMAPHORE = "semaphore"
 
 

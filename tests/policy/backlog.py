@@ -49,7 +49,7 @@ def _latest_start(task: TaskView) -> tuple[float, int]:
 
 @dataclass(slots=True)
 class Backlog:
-    """Pools, tenants, limits and lanes. Ids are small numbers; a demand is found or made from the resources it needs."""
+    """Pools, tenants, limits and lanes, by small numbers. A demand is found or made from the resources it needs."""
 
     pools: dict[PoolId, PoolView] = field(default_factory=dict)
     workers: dict[tuple[WorkerId, PoolId], int] = field(default_factory=dict)
@@ -76,10 +76,18 @@ class Backlog:
         self.tenants[tenant] = TenantView(tenant, weight)
         return tenant
 
-    def bucket(self, number: int, *, rate: float, burst: float, level: float | None = None, margin: float = 0.0) -> ResourceId:
+    def bucket(
+        self, number: int, *, rate: float, burst: float, level: float | None = None, margin: float = 0.0
+    ) -> ResourceId:
         full = burst * (1.0 - margin)
         view = ResourceView(
-            ResourceId(number), ResourceKind.TOKEN_BUCKET, full if level is None else level, 0.0, rate, burst, margin=margin
+            ResourceId(number),
+            ResourceKind.TOKEN_BUCKET,
+            full if level is None else level,
+            0.0,
+            rate,
+            burst,
+            margin=margin,
         )
         self.resources[view.id] = view
         return view.id

@@ -36,13 +36,13 @@ class Stage:
     width: int = WIDTH
     began: list[Began] = field(default_factory=list)
     last_plan: Plan | None = None
-    _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
+    _events: list[tuple[float, int, Callable[[], object]]] = field(default_factory=list)
     _ids: count[int] = field(default_factory=lambda: count(1))
     _names: dict[TaskId, str] = field(default_factory=dict)
     _runs_s: dict[TaskId, float] = field(default_factory=dict)
     _ready_at: dict[TaskId, float] = field(default_factory=dict)
 
-    def at(self, when: float, act: Callable[[], None]) -> None:
+    def at(self, when: float, act: Callable[[], object]) -> None:
         """Do something at this time, before the plan of that moment."""
         heappush(self._events, (when, next(self._ids), act))
 

@@ -35,8 +35,10 @@ def test_a_large_request_is_not_starved_by_a_stream_of_small_ones() -> None:
     stage = Stage()
     stage.backlog.pool(slots=100)
     api = stage.backlog.bucket(1, rate=10.0, burst=10.0, level=0.0)
-    stage.stream("small", every_s=1 / 12, until=3.0, submit=lambda name: stage.submit(name, needs={api: 1.0}, runs_s=0.1))
-    stage.at(0.5, lambda: stage.submit("large", needs={api: 8.0}, runs_s=0.1) and None)
+    stage.stream(
+        "small", every_s=1 / 12, until=3.0, submit=lambda name: stage.submit(name, needs={api: 1.0}, runs_s=0.1)
+    )
+    stage.at(0.5, lambda: stage.submit("large", needs={api: 8.0}, runs_s=0.1))
     stage.run()
     assert stage.waits("large")[0] <= 1.2
 
@@ -46,9 +48,12 @@ def test_a_large_request_of_one_tenant_is_not_starved_by_small_ones_of_another()
     stage.backlog.pool(slots=100)
     api = stage.backlog.bucket(1, rate=10.0, burst=10.0, level=0.0)
     stage.stream(
-        "small", every_s=1 / 12, until=3.0, submit=lambda name: stage.submit(name, tenant=2, needs={api: 1.0}, runs_s=0.1)
+        "small",
+        every_s=1 / 12,
+        until=3.0,
+        submit=lambda name: stage.submit(name, tenant=2, needs={api: 1.0}, runs_s=0.1),
     )
-    stage.at(0.5, lambda: stage.submit("large", tenant=1, needs={api: 8.0}, runs_s=0.1) and None)
+    stage.at(0.5, lambda: stage.submit("large", tenant=1, needs={api: 8.0}, runs_s=0.1))
     stage.run()
     assert stage.waits("large")[0] <= 1.2
 
@@ -60,8 +65,8 @@ def test_a_task_that_needs_two_permits_goes_before_younger_ones_that_need_one_of
     stage.submit("x", needs={x: 1.0}, runs_s=1.0)
     stage.run(until=0.1)
     stage.submit("xy", needs={x: 1.0, y: 1.0})
-    stage.at(0.2, lambda: stage.submit("y1", needs={y: 1.0}, runs_s=1.0) and None)
-    stage.at(0.3, lambda: stage.submit("y2", needs={y: 1.0}) and None)
+    stage.at(0.2, lambda: stage.submit("y1", needs={y: 1.0}, runs_s=1.0))
+    stage.at(0.3, lambda: stage.submit("y2", needs={y: 1.0}))
     assert stage.run() == ["x", "y1", "xy", "y2"]
 
 
@@ -72,9 +77,7 @@ def test_low_work_keeps_its_share_under_a_saturating_stream_of_high_work() -> No
         stage.submit("high", priority=HIGH, runs_s=0.02)
     for _ in range(5):
         stage.submit("low", priority=LOW, runs_s=0.02)
-    stage.stream(
-        "high", every_s=0.01, until=4.0, submit=lambda name: stage.submit(name, priority=HIGH, runs_s=0.02)
-    )
+    stage.stream("high", every_s=0.01, until=4.0, submit=lambda name: stage.submit(name, priority=HIGH, runs_s=0.02))
     names = stage.run(until=4.0)
     for low in range(1, 6):
         assert names[: 21 * low].count("low") >= low - 1
