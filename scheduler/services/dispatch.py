@@ -31,8 +31,8 @@ from scheduler.policy.types import (
 )
 from scheduler.store import dispatch as store
 
-WORKER_FRESH_S: Final = 15.0
-"""A worker not seen for this long gets no new work."""
+WORKER_FRESH_S: Final = 5.0
+"""A worker not seen for this long gets no new work. Workers are seen about once per second."""
 
 PROMOTE_MAX: Final = 1_000
 WINDOW_FACTOR: Final = 2
@@ -76,6 +76,7 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
         leased = []
         if plan.starts:
             leased = store.claim(plan.starts, me=me, pools=control.pools)
+        if plan.starts or plan.levels:
             store.apply(plan, control.resources, _taken(plan, snapshot.demands))
     return Dispatched(
         now=snapshot.now,
