@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scheduler.providers.fields import count, mapping, text
+from scheduler.providers.fields import count, mapping, storable, text
 from scheduler.providers.usage import Usage, chat_completion_usage
 
 
@@ -27,7 +27,7 @@ class ToolCall:
         return {
             "id": self.id,
             "type": "function",
-            "function": {"name": self.name, "arguments": "".join(self.arguments)},
+            "function": {"name": self.name, "arguments": storable("".join(self.arguments))},
         }
 
 
@@ -47,7 +47,7 @@ class ChatStream:
     @property
     def text(self) -> str:
         """The text so far."""
-        return "".join(self._pieces)
+        return storable("".join(self._pieces))
 
     @property
     def tool_calls(self) -> list[dict[str, object]]:

@@ -39,6 +39,19 @@ def text(value: object) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
+def storable(value: str) -> str:
+    """The text as any JSON store takes it: halves of a surrogate pair joined, lone ones and NUL replaced by U+FFFD.
+
+    Streams cut an emoji's two halves apart when they are escaped in different chunks.
+    """
+    value = value.replace("\0", "\ufffd")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return value
+
+
 def error_object(body: object) -> Mapping[str, object]:
     """The error inside an answer's body, in any of the shapes in use; a bare text becomes its `message`.
 

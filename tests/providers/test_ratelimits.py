@@ -56,6 +56,10 @@ def test_sentinels_are_unknown(limit: str, remaining: str, reset: str) -> None:
     assert found.remaining is None
 
 
+def test_no_headers_tell_nothing() -> None:
+    assert read_rate_limits({"content-type": "application/json"}, now=NOW) == RateLimits()
+
+
 def test_remaining_alone_is_kept_and_a_bare_number_is_seconds() -> None:
     headers = {"x-ratelimit-remaining-requests": "7", "x-ratelimit-reset-requests": "60"}
     assert read_rate_limits(headers, now=NOW).requests == Window(remaining=7, reset_s=60.0)

@@ -97,6 +97,18 @@ def test_tool_calls_are_put_together_by_index() -> None:
     assert stream.whole
 
 
+def test_an_emoji_that_was_cut_in_two_is_put_together_and_what_cannot_be_stored_is_replaced() -> None:
+    stream = collect(chunk({"content": "a\ud83d"}), chunk({"content": "\ude00\0"}), chunk({"content": "\ud83d!"}))
+    assert stream.text == "a😀\ufffd\ufffd!"
+
+
+@given(st.lists(st.text(st.characters(), max_size=5), max_size=5))
+def test_any_text_can_be_stored(pieces: list[str]) -> None:
+    text = collect(*(chunk({"content": piece}) for piece in pieces)).text
+    assert "\0" not in text
+    assert text.encode().decode() == text
+
+
 def test_a_stream_without_an_end_is_not_whole() -> None:
     assert not collect(chunk({"content": "Hel"})).whole
 

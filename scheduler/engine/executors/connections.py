@@ -10,7 +10,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from typing import Final, cast
 
@@ -27,6 +27,7 @@ class Connections(httpx.AsyncBaseTransport):
     def __init__(self, *, proxy: str | None) -> None:
         self._proxy = proxy
         self._idle: deque[tuple[float, httpx.AsyncHTTPTransport]] = deque()
+        self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send on the connection that was used last; it comes back when the answer is closed."""
@@ -37,18 +38,21 @@ class Connections(httpx.AsyncBaseTransport):
             await connection.aclose()
             raise
         body = cast("httpx.AsyncByteStream", response.stream)
-        response.stream = _Returning(body, lambda: self._idle.append((time.monotonic(), connection)))
-        await self._close_idle()
+        response.stream = _Returning(body, lambda: self._take_back(connection), connection.aclose)
         return response
 
     async def aclose(self) -> None:
-        """Close what is idle; a call in flight closes its own."""
-        while self._idle:
-            await self._idle.popleft()[1].aclose()
+        """Close what is idle, now and from now on; a call in flight is not disturbed."""
+        self._closed = True
+        await self._close_idle()
+
+    async def _take_back(self, connection: httpx.AsyncHTTPTransport) -> None:
+        self._idle.append((time.monotonic(), connection))
+        await self._close_idle()
 
     async def _close_idle(self) -> None:
         while self._idle and (
-            len(self._idle) > IDLE_CONNECTIONS_MAX or time.monotonic() - self._idle[0][0] > IDLE_S_MAX
+            self._closed or len(self._idle) > IDLE_CONNECTIONS_MAX or time.monotonic() - self._idle[0][0] > IDLE_S_MAX
         ):
             await self._idle.popleft()[1].aclose()
 
@@ -62,23 +66,29 @@ class Connections(httpx.AsyncBaseTransport):
 
 
 class _Returning(httpx.AsyncByteStream):
-    """An answer's body that gives its connection back, once, when it is closed."""
+    """An answer's body that gives its connection back when it is closed, or closes that when it cannot be."""
 
-    def __init__(self, stream: httpx.AsyncByteStream, give_back: Callable[[], None]) -> None:
-        self._stream = stream
+    def __init__(
+        self,
+        body: httpx.AsyncByteStream,
+        give_back: Callable[[], Awaitable[None]],
+        give_up: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._body = body
         self._give_back = give_back
-        self._closed = False
+        self._give_up = give_up
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._stream:
+        async for piece in self._body:
             yield piece
 
     async def aclose(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        await self._stream.aclose()
-        self._give_back()
+        try:
+            await self._body.aclose()
+        except BaseException:
+            await self._give_up()
+            raise
+        await self._give_back()
 
 
 @cache

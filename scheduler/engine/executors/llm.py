@@ -40,6 +40,7 @@ from scheduler.providers.usage import Usage, UsageSource, estimated
 
 CONNECT_TIMEOUT_S: Final = 5.0
 DRAIN_TIMEOUT_S: Final = 1.0
+TIMEOUT_LEAD_S: Final = 0.05
 CLOSES_THE_GATE: Final = frozenset({ProviderErrorKind.THROTTLED, ProviderErrorKind.OVERLOADED})
 
 
@@ -60,7 +61,10 @@ class LlmExecutor:
         """Make the call. Raises Retryable, Permanent, ProviderBilling, or HandBack when nothing was sent."""
         request = build_request(self._config, payload, answer_only=ctx.degraded)
         call = _Call(self._config, self._client, request, ctx, secret=self._api_key)
-        timeout_s = min(self._config.timeout_s, ctx.timeout_s or self._config.timeout_s)
+        timeout_s = self._config.timeout_s
+        if ctx.timeout_s is not None:
+            # A moment before the engine's own limit, so that the failure can still tell what the call has cost.
+            timeout_s = min(timeout_s, ctx.timeout_s - min(TIMEOUT_LEAD_S, ctx.timeout_s / 20))
         try:
             async with asyncio.timeout(timeout_s):
                 return await call.make(timeout_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from scheduler.engine.executors.llm_request import LlmRequest
 from scheduler.providers.chat_stream import ChatStream
-from scheduler.providers.fields import count, mapping, text
+from scheduler.providers.fields import count, mapping, storable, text
 from scheduler.providers.usage import Usage, chat_completion_usage, embeddings_usage
 
 
@@ -24,14 +24,14 @@ def chat_result(body: object, request: LlmRequest) -> tuple[dict[str, object], U
         return None
     content, tool_calls, refusal = message.get("content"), message.get("tool_calls"), text(message.get("refusal"))
     value: dict[str, object] = {
-        "text": content if isinstance(content, str) else "",
+        "text": storable(content) if isinstance(content, str) else "",
         "model": text(fields.get("model")) or request.model,
         "finish_reason": text(choice.get("finish_reason")),
     }
     if tool_calls:
         value["tool_calls"] = tool_calls
     if refusal is not None:
-        value["refusal"] = refusal
+        value["refusal"] = storable(refusal)
     return value, chat_completion_usage(fields.get("usage"))
 
 
