@@ -29,6 +29,8 @@ from scheduler.store import resources as resource_store
 from scheduler.store import settle as store
 
 REAP_MAX: Final = 500
+UNCLAIMED_AFTER_S: Final = 2.0
+"""A lease whose worker has not come for it within this is handed back: the attempt was not made."""
 _CHANCE: Final = random.SystemRandom()
 _DEFAULT_RULE: Final = RetryRule()
 
@@ -58,8 +60,10 @@ class Settled:
     stale: tuple[LeaseId, ...]
 
 
-def settle(reports: Sequence[Report], *, expired_only: bool = False) -> Settled:
+def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_only: bool = False) -> Settled:
     """Settle these reports in one transaction. Each lease may stand once.
+
+    With `expired_only` leases that were renewed meanwhile stay, with `unclaimed_only` those that were picked up.
 
     1. end the leases and write their attempts;
     2. decide what follows for each task;
@@ -68,7 +72,9 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False) -> Settled:
     """
     by_lease = {report.lease: report for report in reports}
     with transaction.atomic():
-        ended = store.end_leases([_ending(r) for r in by_lease.values()], expired_only=expired_only)
+        ended = store.end_leases(
+            [_ending(r) for r in by_lease.values()], expired_only=expired_only, unclaimed_only=unclaimed_only
+        )
         verdicts = _decide(ended, by_lease)
         if ended:
             results = [
@@ -82,10 +88,15 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False) -> Settled:
 
 
 def reap() -> int:
-    """End leases that their holders stopped renewing, and cancellations that nobody acknowledged; returns how many."""
+    """End leases that nobody picked up or renewed, and cancellations that nobody acknowledged; returns how many.
+
+    One that was never picked up spends no attempt: its worker died, or is too busy to come.
+    """
+    unclaimed = [Report(lease, Outcome.RELEASED) for lease in store.load_unclaimed(UNCLAIMED_AFTER_S, REAP_MAX)]
+    handed_back = len(settle(unclaimed, unclaimed_only=True).states) if unclaimed else 0
     lost = Failure(FailureClass.LOST, "the worker stopped renewing its lease")
     expired = [Report(lease, Outcome.LOST, lost) for lease in store.load_expired(REAP_MAX)]
-    count = len(settle(expired, expired_only=True).states) if expired else 0
+    count = handed_back + (len(settle(expired, expired_only=True).states) if expired else 0)
     silent = store.load_overdue_cancellations(grace_s=CANCEL_GRACE_S, leases_max=REAP_MAX)
     cancelled = [Report(lease, Outcome.CANCELLED) for lease in silent]
     return count + (len(settle(cancelled).states) if cancelled else 0)

@@ -45,7 +45,9 @@ class EndedRow:
     started_at: float
 
 
-def end_leases(endings: Sequence[Ending], *, expired_only: bool = False) -> list[EndedRow]:
+def end_leases(
+    endings: Sequence[Ending], *, expired_only: bool = False, unclaimed_only: bool = False
+) -> list[EndedRow]:
     """End leases and write attempts. A lease missing from the answer was not current any more."""
     params = {
         "leases": queries.array(e.lease for e in endings),
@@ -55,6 +57,7 @@ def end_leases(endings: Sequence[Ending], *, expired_only: bool = False) -> list
         "retry_afters_s": queries.array(e.retry_after_s for e in endings),
         "usages": queries.text_array(e.usage for e in endings),
         "expired_only": expired_only,
+        "unclaimed_only": unclaimed_only,
     }
     _, rows = queries.fetch_together((_SQL["prefer_indexes"], None), (_SQL["end_leases"], params))
     return [EndedRow(*row) for row in rows]
@@ -112,6 +115,12 @@ def correct_levels(deltas: Mapping[ResourceId, float]) -> None:
 def block_resources(seconds: Mapping[ResourceId, float]) -> None:
     """Close limits for so many seconds from now."""
     queries.run(_SQL["block_resources"], {"resources": list(seconds), "seconds": list(seconds.values())})
+
+
+def load_unclaimed(after_s: float, leases_max: int) -> list[LeaseId]:
+    """Leases that their worker did not pick up within `after_s`."""
+    rows = queries.fetch(_SQL["unclaimed_leases"], {"after_s": after_s, "leases_max": leases_max})
+    return [LeaseId(row[0]) for row in rows]
 
 
 def load_expired(leases_max: int) -> list[LeaseId]:

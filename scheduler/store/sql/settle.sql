@@ -4,7 +4,7 @@ SELECT set_config('enable_seqscan', 'off', true);
 
 -- name: end_leases
 -- End these leases and write their attempts into history. A lease missing from the result was not current: its report
--- is stale. With `expired_only` a lease that was renewed meanwhile stays.
+-- is stale. With `expired_only` a lease that was renewed meanwhile stays, with `unclaimed_only` one that was picked up.
 WITH report AS (
     SELECT * FROM unnest(%(leases)s::bigint[], %(outcomes)s::text[], %(classes)s::text[], %(messages)s::text[],
                          %(retry_afters_s)s::float8[], %(usages)s::jsonb[])
@@ -13,6 +13,7 @@ WITH report AS (
 ended AS (
     DELETE FROM lease l USING report r
     WHERE l.lease_id = r.lease_id AND (NOT %(expired_only)s::boolean OR l.expires_at < clock_timestamp())
+      AND NOT (%(unclaimed_only)s::boolean AND l.picked_up)
     RETURNING l.*, r.outcome, r.failure_class, r.message, r.retry_after_s, r.usage
 ),
 history AS (
@@ -72,6 +73,12 @@ WHERE s.resource_id = n.resource_id;
 
 -- name: expired_leases
 SELECT lease_id FROM lease WHERE expires_at < clock_timestamp() ORDER BY lease_id LIMIT %(leases_max)s;
+
+-- name: unclaimed_leases
+-- Given to a worker that did not come for them: nothing was done under them.
+SELECT lease_id FROM lease
+WHERE NOT picked_up AND started_at < clock_timestamp() - make_interval(secs => %(after_s)s)
+ORDER BY lease_id LIMIT %(leases_max)s;
 
 -- name: overdue_cancellations
 -- Running tasks that were told to stop and did not acknowledge in time.
