@@ -34,6 +34,10 @@ logger = logging.getLogger(__name__)
 
 RESULT_BYTES_MAX: Final = 1_048_576
 MESSAGE_CHARS_MAX: Final = 500
+RENEW_FRACTION: Final = 1.0 / 3.0
+"""A lease is renewed when this part of its time is over."""
+FENCE_MARGIN_S: Final = 0.2
+"""An attempt is stopped this long before its lease may end, so that the stop comes first."""
 
 
 class Executor(Protocol):
@@ -102,13 +106,17 @@ class Context:
 
 
 class Running:
-    """An attempt in flight. `valid_until` is the monotonic time after which its lease may be somebody else's."""
+    """An attempt whose lease this process holds: about to run, running, or ended and not yet reported.
 
-    __slots__ = ("leased", "names", "stop", "task", "ttl_s", "valid_until")
+    `valid_until` is the monotonic time after which its lease may be somebody else's.
+    """
 
-    def __init__(self, leased: LeasedTask, names: Names, *, ttl_s: float) -> None:
+    __slots__ = ("executor", "leased", "names", "stop", "task", "ttl_s", "valid_until")
+
+    def __init__(self, leased: LeasedTask, names: Names, executor: Executor, *, ttl_s: float) -> None:
         self.leased = leased
         self.names = names
+        self.executor = executor
         self.ttl_s = ttl_s
         self.valid_until = time.monotonic() + ttl_s
         self.stop: Stop | None = None
@@ -119,6 +127,14 @@ class Running:
         """The fence."""
         return self.leased.lease
 
+    def renewal_due(self, now: float) -> bool:
+        """Whether a third of the lease's time has passed since it was known to be ours."""
+        return now >= self.valid_until - self.ttl_s * (1.0 - RENEW_FRACTION)
+
+    def may_be_lost(self, now: float) -> bool:
+        """Whether the lease may end before it can be renewed: the handler has to stop before another one starts."""
+        return now > self.valid_until - FENCE_MARGIN_S
+
     def halt(self, why: Stop) -> None:
         """Stop the handler. The first reason stands, except that a lost lease silences any other."""
         if self.stop is None or why is Stop.FENCED:
@@ -126,20 +142,26 @@ class Running:
             if self.task is not None:
                 self.task.cancel()
 
-    async def run(self, executor: Executor) -> Report | None:
-        """Make the attempt and report it; None when the lease was lost meanwhile."""
-        report = await self._attempt(executor)
+    async def run(self) -> Report | None:
+        """Make the attempt and report it; None when the lease was lost meanwhile. Never raises, whatever happens."""
+        # Told to stop before the loop came round to it: the handler is not called at all.
+        report = await self._attempt() if self.stop is None else self._stopped()
         return None if self.stop is Stop.FENCED else report
 
-    async def _attempt(self, executor: Executor) -> Report:
+    async def _attempt(self) -> Report:
         leased = self.leased
         limit: asyncio.Timeout | None = None
         context = Context(leased, self.names, self)
         try:
             payload: Any = orjson.loads(leased.payload or "null")
             async with asyncio.timeout(leased.timeout_s) as limit:
-                return self._success(await executor.run(context, payload))
+                return self._success(await self.executor.run(context, payload))
         except asyncio.CancelledError:
+            if self.stop is None and not self._is_being_cancelled():
+                # It came from inside, from something the handler waited for: a failure like any other.
+                return self._failed(
+                    Failure(FailureClass.ERROR, "CancelledError: something it waited for was cancelled")
+                )
             return self._stopped()
         except TimeoutError:
             if limit is not None and limit.expired():
@@ -150,21 +172,25 @@ class Running:
             return Report(self.lease, Outcome.RELEASED, Failure(FailureClass.ERROR, back.message, back.retry_after))
         except AttemptFailed as error:
             return self._failed(_failure(error), usage=_usage(error))
-        except Exception as error:  # noqa: BLE001 - a handler may raise anything; the next attempt may not
-            logger.info("task %s attempt %s failed: %r", leased.task, leased.attempt, error)
-            return self._failed(Failure(FailureClass.ERROR, f"{type(error).__name__}: {error}"[:MESSAGE_CHARS_MAX]))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a handler may raise anything; the next attempt may not
+            message = _said(error)
+            logger.info("task %s attempt %s failed: %s", leased.task, leased.attempt, message)
+            return self._failed(Failure(FailureClass.ERROR, message))
+
+    def _is_being_cancelled(self) -> bool:
+        return self.task is not None and self.task.cancelling() > 0
 
     def _success(self, result: ExecutionResult) -> Report:
         fault = fault_in_json(result.value)
         if fault is not None:
             where = ".".join(str(part) for part in fault.loc) or "the result"
             return self._failed(Failure(FailureClass.PERMANENT, f"The result cannot be stored: {where}: {fault.msg}"))
-        text = orjson.dumps(result.value).decode()
+        text = orjson.dumps(result.value)
         if len(text) > RESULT_BYTES_MAX:
             said = f"The result has {len(text)} bytes; at most {RESULT_BYTES_MAX} can be stored."
             return self._failed(Failure(FailureClass.PERMANENT, said))
         usage = orjson.dumps(result.usage.as_json()).decode() if result.usage is not None else None
-        return Report(self.lease, Outcome.SUCCEEDED, result=text, usage=usage, actual=result.actual or {})
+        return Report(self.lease, Outcome.SUCCEEDED, result=text.decode(), usage=usage, actual=result.actual or {})
 
     def _failed(self, failure: Failure, usage: str | None = None) -> Report:
         return Report(self.lease, Outcome.FAILED, failure, usage=usage, quota=self.names.quota)
@@ -184,6 +210,15 @@ def _failure(error: AttemptFailed) -> Failure:
     if isinstance(error, Retryable):
         return Failure(error.failure_class, message, error.retry_after)
     return Failure(FailureClass.ERROR, message)
+
+
+def _said(error: BaseException) -> str:
+    """What an exception says; that of a handler may not even be able to say it."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"[:MESSAGE_CHARS_MAX]
+    except Exception:  # noqa: BLE001 - see above
+        return f"{name}, which cannot be shown as text"
 
 
 def _usage(error: AttemptFailed) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from scheduler.engine.attempt import Executor
 from scheduler.engine.db_thread import DbThread
 from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.reads.engine import EngineView, engine_view
@@ -33,6 +34,7 @@ class Maintenance:
         self._counted: Counted | None = None
         self._offered: dict[int, int] = {}
         self._rounds = 0
+        self._retired: list[Executor] = []
 
     async def begin(self) -> None:
         """Learn the pools, announce this engine and see whether it leads. Repeated until it works."""
@@ -48,8 +50,10 @@ class Maintenance:
             await self._tend()
         await self._engine.rest(self._interval_s())
 
-    def close(self) -> None:
-        """Give the connection back."""
+    async def close(self) -> None:
+        """Give up the connection and the executors that were replaced."""
+        for executor in self._retired:
+            await executor.aclose()
         self._db.close()
 
     def _interval_s(self) -> float:
@@ -68,13 +72,21 @@ class Maintenance:
     async def _refresh(self) -> None:
         view: EngineView = await self._db.call(engine_view)
         engine = self._engine
-        for executor in engine.pools.update(view.pools, view.tenants):
-            await executor.aclose()
+        self._retired += engine.pools.update(view.pools, view.tenants)
+        await self._close_idle()
         offers = dict(engine.pools.offers())
         if offers != self._offered:
             await self._db.call(heartbeat.register, engine.id, name=engine.name, kind="engine", slots=offers)
             self._offered = {int(pool): slots for pool, slots in offers.items()}
             DOORBELL.ring(Bell.WORK)
+
+    async def _close_idle(self) -> None:
+        """Close executors that were replaced, once their last attempt has ended: an edit never touches what runs."""
+        busy = {id(running.executor) for running in self._engine.held()}
+        idle = [executor for executor in self._retired if id(executor) not in busy]
+        self._retired = [executor for executor in self._retired if id(executor) in busy]
+        for executor in idle:
+            await executor.aclose()
 
     async def _tend(self) -> None:
         """What one engine does for all."""

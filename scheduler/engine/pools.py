@@ -29,7 +29,7 @@ class Served:
 
 
 class Pools:
-    """Executors by pool, kept in step with the pools' configuration."""
+    """Executors by pool, kept in step with the pools' configuration. `update` on the loop, the rest from any thread."""
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self._handlers = handlers
@@ -38,29 +38,34 @@ class Pools:
         self._tenants: dict[TenantId, str] = {}
 
     def update(self, pools: list[ServedPool], tenants: Mapping[TenantId, str]) -> list[Executor]:
-        """Take the current pools and tenants; returns executors that are not needed any more, to be closed."""
+        """Take the current pools and tenants; returns executors that no new attempt uses, to be closed when idle."""
         self._tenants = dict(tenants)
         before = self._served
-        self._served = {}
+        now: dict[PoolId, Served] = {}
         for pool in pools:
             known = before.get(pool.id)
-            if known is not None and _same_executor(known.pool, pool):
-                self._served[pool.id] = Served(pool, known.executor, known.quota)
-            else:
-                self._add(pool)
-        kept = {id(served.executor) for served in self._served.values()}
+            served = (
+                Served(pool, known.executor, known.quota)
+                if known is not None and _same_executor(known.pool, pool)
+                else self._serve(pool)
+            )
+            if served is not None:
+                now[pool.id] = served
+        # At once: other threads read it.
+        self._served = now
+        kept = {id(served.executor) for served in now.values()}
         return [served.executor for served in before.values() if id(served.executor) not in kept]
 
-    def _add(self, pool: ServedPool) -> None:
+    def _serve(self, pool: ServedPool) -> Served | None:
         try:
             executor, quota = self._make(pool)
         except (LlmConfigError, HandlerError) as error:
             if self._faults.get(pool.id) != str(error):
                 logger.error("pool %s is not served by this engine: %s", pool.name, error)  # noqa: TRY400 - a sentence
                 self._faults[pool.id] = str(error)
-            return
+            return None
         self._faults.pop(pool.id, None)
-        self._served[pool.id] = Served(pool, executor, quota)
+        return Served(pool, executor, quota)
 
     def _make(self, pool: ServedPool) -> tuple[Executor, tuple[str, ...]]:
         if pool.executor == "llm":
@@ -87,4 +92,7 @@ class Pools:
 
 
 def _same_executor(before: ServedPool, after: ServedPool) -> bool:
-    return (before.executor, before.config, before.slots_max) == (after.executor, after.config, after.slots_max)
+    if (before.executor, before.config) != (after.executor, after.config):
+        return False
+    # Only plain functions have as many threads as the pool has slots.
+    return before.executor != "python" or before.slots_max == after.slots_max

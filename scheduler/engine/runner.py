@@ -4,6 +4,7 @@
   up what another one's plan gave it.
 - settle: reports of ended attempts go to the database in batches.
 - maintain: leadership, pools, and for the leader the reaper, the snapshot and the sweeping.
+- fence: stops what runs under a lease that could not be renewed in time, before it may run elsewhere.
 - renewal: in a thread of its own (`renewal`).
 
 Crash-only: everything an engine knows can be lost; leases expire and another engine goes on.
@@ -16,34 +17,37 @@ import logging
 import os
 import random
 import socket
+import time
 import uuid
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from django.db import DatabaseError
 
-from scheduler.engine.attempt import Executor, Running, Stop
+from scheduler.engine.attempt import Running, Stop
 from scheduler.engine.db_thread import DbThread
 from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.engine.executors.python import Handler
 from scheduler.engine.maintenance import Maintenance
+from scheduler.engine.outbox import Outbox
 from scheduler.engine.pools import Pools
 from scheduler.engine.renewal import Renewal
 from scheduler.engine.settings import EngineSettings
 from scheduler.policy.types import Hold, LeaseId, Outcome, PoolId, WorkerId
 from scheduler.services import heartbeat
 from scheduler.services.dispatch import Dispatched, dispatch
-from scheduler.services.settle import Report, settle
+from scheduler.services.settle import Report
 from scheduler.store.dispatch import LeasedTask
 
 logger = logging.getLogger(__name__)
 
 BACKOFF_MAX_S: Final = 1.0
 REST_MAX_S: Final = 0.1
+FENCE_EVERY_S: Final = 0.1
 SETTLE: Final = "settle"
-LAST_TRIES: Final = 8
-"""Faults after which a loop that is asked to stop stops: the database is not coming back in time."""
+LAST_TRIES_S: Final = 5.0
+"""How long a loop that is asked to stop goes on trying: the database may not come back in time."""
 
 
 class Engine:
@@ -60,7 +64,7 @@ class Engine:
         self.holds: dict[PoolId, Hold] = {}
         self.settled = 0
         self._running: dict[LeaseId, Running] = {}
-        self._reports: deque[Report] = deque()
+        self._pick_up_at = 0.0
         self._draining = False
         self._abandoned = False
 
@@ -69,18 +73,21 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._stopping = stop
         self._work = asyncio.Event()
-        self._to_settle = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._dispatch_db = DbThread("dispatch")
         self._settle_db = DbThread("settle")
+        self._outbox = Outbox(self._settle_db, batch_max=self.settings.settle_batch_max)
         self._renewal = Renewal(self.id, self, register=self._register)
         maintenance = Maintenance(self)
         off = DOORBELL.on(Bell.WORK, self._rung)
         await self._until_done(maintenance.begin, stop)
         self._renewal.start()
         ending = asyncio.Event()
-        settling = asyncio.create_task(self._forever(SETTLE, self._settle_once, ending))
+        to_the_end = [
+            asyncio.create_task(self._forever(SETTLE, self._settle_once, ending)),
+            asyncio.create_task(self._forever("fence", self._fence_once, ending)),
+        ]
         loops = [
             asyncio.create_task(self._forever("dispatch", self._dispatch_once, stop)),
             asyncio.create_task(self._forever("maintain", maintenance.once, stop)),
@@ -89,10 +96,11 @@ class Engine:
         self._draining = True
         self._work.set()
         await asyncio.gather(*loops)
+        await self._bow_out()
         await self._wind_down()
         ending.set()
-        self._to_settle.set()
-        await settling
+        self._outbox.hurry()
+        await asyncio.gather(*to_the_end)
         self._renewal.stop()
         off()
         await self._leave(maintenance)
@@ -108,16 +116,18 @@ class Engine:
         """Plan or pick up, then sleep until there is reason to look again."""
         self._work.clear()
         began = self._loop.time()
-        given = await self._dispatch_db.call(heartbeat.pick_up, self.id) if not self.leading else []
-        self._begin(given)
         if not self.leading:
+            await self._pick_up()
             await self._until_work(self.settings.poll_s)
             return
-        done = await self._dispatch_db.call(dispatch, me=self.id, starts_max=self.settings.starts_max)
+        done = await self._dispatch_db.call(self._plan)
         self.holds = done.holds
         self._begin([task for task in done.leased if task.worker == self.id])
         if any(task.worker != self.id for task in done.leased):
             DOORBELL.ring(Bell.WORK)
+        if self._loop.time() >= self._pick_up_at:
+            # A plan made elsewhere, by who led before or thinks it still does, may have given us work too.
+            await self._pick_up()
         if done.again:
             return
         took_s = self._loop.time() - began
@@ -126,6 +136,28 @@ class Engine:
             # time goes into looking.
             await asyncio.sleep(min(took_s, REST_MAX_S))
         await self._until_work(self._pause_s(done, took_s))
+
+    async def _pick_up(self) -> None:
+        self._pick_up_at = self._loop.time() + self.settings.poll_s
+        self._begin(await self._dispatch_db.call(self._take_given))
+
+    def _plan(self) -> Dispatched:
+        """On the dispatch thread: leases are held from here on, also while user code holds the loop."""
+        done = dispatch(me=self.id, starts_max=self.settings.starts_max)
+        self._hold([task for task in done.leased if task.worker == self.id])
+        return done
+
+    def _take_given(self) -> list[LeasedTask]:
+        """On the dispatch thread, likewise."""
+        return self._hold(heartbeat.pick_up(self.id))
+
+    def _hold(self, leased: list[LeasedTask]) -> list[LeasedTask]:
+        for task in leased:
+            served = self.pools.get(task.pool)
+            if served is not None:
+                names = self.pools.names(served, task.tenant)
+                self._running[task.lease] = Running(task, names, served.executor, ttl_s=served.pool.lease_ttl_s)
+        return leased
 
     def _pause_s(self, done: Dispatched, took_s: float) -> float:
         wake_at = done.wake_at()
@@ -146,7 +178,9 @@ class Engine:
 
     def _rung(self) -> None:
         """The doorbell, from any thread."""
-        self._loop.call_soon_threadsafe(self._work.set)
+        with suppress(RuntimeError):
+            # The loop may have closed between the ring and here: then nobody waits for work any more.
+            self._loop.call_soon_threadsafe(self._work.set)
         if self._running:
             self._renewal.hurry()
 
@@ -154,30 +188,26 @@ class Engine:
 
     def _begin(self, leased: list[LeasedTask]) -> None:
         for task in leased:
-            served = self.pools.get(task.pool)
-            if served is None or self._draining:
-                self._report(Report(task.lease, Outcome.RELEASED))
+            running = self._running.get(task.lease)
+            if running is None:
+                self._outbox.add(Report(task.lease, Outcome.RELEASED))
                 continue
-            running = Running(task, self.pools.names(served, task.tenant), ttl_s=served.pool.lease_ttl_s)
-            self._running[task.lease] = running
+            if self._draining:
+                running.halt(Stop.SHUTDOWN)
             self._idle.clear()
-            running.task = self._loop.create_task(self._attempt(running, served.executor))
+            running.task = self._loop.create_task(self._attempt(running))
 
-    async def _attempt(self, running: Running, executor: Executor) -> None:
-        report = await running.run(executor)
+    async def _attempt(self, running: Running) -> None:
+        report = await running.run()
+        if report is not None:
+            self._outbox.add(report, running)
         self._running.pop(running.lease, None)
         if not self._running:
             self._idle.set()
-        if report is not None:
-            self._report(report)
-
-    def _report(self, report: Report) -> None:
-        self._reports.append(report)
-        self._to_settle.set()
 
     def held(self) -> list[Running]:
-        """The attempts in flight; read by the renewal thread."""
-        return list(self._running.values())
+        """The attempts whose leases are to be kept; from any thread."""
+        return [*self._running.values(), *self._outbox.held()]
 
     def halt(self, lease: LeaseId, why: Stop) -> None:
         """Stop an attempt, from any thread."""
@@ -195,24 +225,32 @@ class Engine:
     # Settle
 
     async def _settle_once(self) -> None:
-        await self._to_settle.wait()
-        self._to_settle.clear()
-        while self._reports:
-            batch = [self._reports[n] for n in range(min(len(self._reports), self.settings.settle_batch_max))]
-            settled = await self._settle_db.call(settle, batch)
-            # Only now: a batch that failed is tried again, and a repeated report does no harm.
-            for _ in batch:
-                self._reports.popleft()
+        await self._outbox.wait()
+        while self._outbox.waiting:
+            settled = await self._outbox.send_batch()
             self.settled += len(settled.states)
-            if settled.stale:
-                logger.info("%d reports came too late: their leases had ended", len(settled.stale))
             self._work.set()
             DOORBELL.ring(Bell.SETTLED)
+
+    async def _fence_once(self) -> None:
+        now = time.monotonic()
+        for running in list(self._running.values()):
+            if running.may_be_lost(now):
+                running.halt(Stop.FENCED)
+        await asyncio.sleep(FENCE_EVERY_S)
 
     # Coming and going
 
     def _register(self) -> None:
         heartbeat.register(self.id, name=self.name, kind="engine", slots=self.pools.offers())
+
+    async def _bow_out(self) -> None:
+        """Be given nothing more, and hand back what was given and has not begun."""
+        try:
+            await self._dispatch_db.call(heartbeat.drain, self.id)
+            await self._pick_up()
+        except DatabaseError as error:
+            logger.warning("going without a word: %s", error)
 
     async def _wind_down(self) -> None:
         """Let attempts end within the grace, then hand back the rest."""
@@ -233,15 +271,18 @@ class Engine:
             await executor.aclose()
         self._dispatch_db.close()
         self._settle_db.close()
-        maintenance.close()
+        await maintenance.close()
         DOORBELL.ring(Bell.WORK)
 
     async def _forever(self, name: str, step: Callable[[], Awaitable[None]], stop: asyncio.Event) -> None:
         """Repeat a step until `stop`, and for settling until every report is in."""
         faults = 0
-        while not stop.is_set() or (name == SETTLE and self._reports):
+        give_up_at: float | None = None
+        while not stop.is_set() or (name == SETTLE and self._outbox.waiting):
+            if stop.is_set() and give_up_at is None:
+                give_up_at = self._loop.time() + LAST_TRIES_S
             faults = await self._try(name, step, faults)
-            if faults > LAST_TRIES and stop.is_set():
+            if faults and give_up_at is not None and self._loop.time() > give_up_at:
                 logger.error("%s gave up while stopping: what is left will be found by lease expiry", name)
                 return
 

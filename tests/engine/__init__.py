@@ -1,0 +1,1 @@
+"""Tests of the runtime: an engine in a thread, handlers in this process, a real database."""
