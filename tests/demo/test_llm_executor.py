@@ -350,6 +350,24 @@ def test_a_call_that_is_still_connecting_is_handed_back_too(provider: RunningPro
     assert provider.stats()["requests"] == 0
 
 
+def test_the_head_of_a_refusal_is_enough_to_hold_others_back() -> None:
+    head = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 30\r\ncontent-length: 100\r\n\r\n"
+
+    async def use(executor: LlmExecutor, canned: CannedServer) -> None:
+        first = asyncio.create_task(executor.run(Attempt(), CHAT))
+        quota = (f"{canned.url}/v1", "head")
+        while not PROCESS_GATES.wait_s(quota, now=time.monotonic()):  # noqa: ASYNC110 - a gate tells nobody when it closes
+            await asyncio.sleep(0)
+        with pytest.raises(HandBack):
+            await executor.run(Attempt(), CHAT)
+        assert len(canned.heads) == 1
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+
+    with_canned(head, use, quota_resource="head")
+
+
 def test_pools_of_one_quota_wait_together_and_others_do_not(provider: RunningProvider) -> None:
     provider.set_faults([{"kind": "throttle", "retry_after_s": 30.0, "count": 1}])
     assert isinstance(failure_of(provider.url, CHAT, quota_resource="shared"), Retryable)

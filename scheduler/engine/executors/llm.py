@@ -114,6 +114,8 @@ class _Call:
         response = await self._client.send(outgoing, stream=True)
         try:
             if response.status_code != HTTPStatus.OK:
+                # Before the body is read: other calls on the quota may be about to be sent.
+                self._heed(response, None)
                 raise self._refused(response, await self._read(response))
             if self._request.streams:
                 return await self._collect(response)
@@ -213,13 +215,17 @@ class _Call:
         )
 
     def _refused(self, response: httpx.Response, body: bytes) -> Retryable | Permanent | ProviderBilling:
-        """An answer that is no success: it cost nothing, and it may close the gate for the whole quota."""
-        parsed = _json_or_text(self._scrubbed(body.decode("utf-8", "replace")))
-        verdict = classify(response.status_code, response.headers, parsed)
-        delay_s = retry_after_s(response.headers, parsed, now=time.time())
+        """An answer that is no success, which cost nothing."""
+        verdict, delay_s = self._heed(response, _json_or_text(self._scrubbed(body.decode("utf-8", "replace"))))
+        return _failure(verdict, delay_s, usage=None)
+
+    def _heed(self, response: httpx.Response, body: object) -> tuple[Verdict, float | None]:
+        """What a refusal means and the seconds it asks for, during which the gate is closed for the whole quota."""
+        verdict = classify(response.status_code, response.headers, body)
+        delay_s = retry_after_s(response.headers, body, now=time.time())
         if delay_s is not None and verdict.kind in CLOSES_THE_GATE:
             PROCESS_GATES.close(self._quota, for_s=delay_s, now=time.monotonic())
-        return _failure(verdict, delay_s, usage=None)
+        return verdict, delay_s
 
 
 def _failure(
