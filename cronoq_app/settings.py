@@ -102,6 +102,9 @@ STORAGES = {
 }
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 
+# Room for the largest request of the API (a batch of tasks), which sets its own, smaller bounds.
+DATA_UPLOAD_MAX_MEMORY_SIZE = CONFIG.batch_bytes_max + 2**20
+
 LOGIN_URL = "/ops/sign-in/"
 LOGIN_REDIRECT_URL = "/ops/"
 LOGOUT_REDIRECT_URL = "/ops/sign-in/"

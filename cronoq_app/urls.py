@@ -7,5 +7,6 @@ from django.views.generic import RedirectView
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/ops/"), name="home"),
     path("ops/", include("scheduler.web.urls")),
+    path("", include("scheduler.api.urls")),
     path("admin/", admin.site.urls),
 ]

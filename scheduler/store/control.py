@@ -251,3 +251,19 @@ def add_idempotency_record(scope: str, key: str, answer: StoredAnswer) -> None:
 def prune_idempotency_records(*, keep_s: float) -> int:
     """Forget answers older than `keep_s`; returns how many."""
     return queries.run(_SQL["prune_idempotency_records"], {"keep_s": keep_s})
+
+
+@dataclass(frozen=True, slots=True)
+class VitalSigns:
+    """Seconds since an engine was seen and since any task started (None: never), and ready tasks of unpaused pools."""
+
+    engine_seen_s: float | None
+    last_start_s: float | None
+    ready_in_open_pools: int
+
+
+def load_vital_signs() -> VitalSigns:
+    """Whether somebody works, and whether there is work."""
+    row = queries.fetch_one(_SQL["read_vital_signs"])
+    assert row is not None  # noqa: S101 - a SELECT of scalars gives a row
+    return VitalSigns(*row)

@@ -9,7 +9,7 @@ from typing import Final
 import orjson
 
 from scheduler.policy.states import TaskState
-from scheduler.policy.types import DemandId, LeaseId, PoolId, PriorityClass, ResourceId, TaskId, TenantId
+from scheduler.policy.types import DemandId, LaneKey, LeaseId, PoolId, PriorityClass, ResourceId, TaskId, TenantId
 from scheduler.store import queries
 
 _SQL: Final = queries.load("tasks.sql")
@@ -42,6 +42,7 @@ class TaskRow:
     tags: dict[str, str] | None
     expected_s: float
     latest_start: float | None
+    resource_names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def load(tasks: Sequence[TaskId], *, tenant: TenantId | None) -> list[TaskRow]:
 
 def _row(row: queries.Row) -> TaskRow:
     head, priority, state, tail = row[:4], row[4], row[5], row[6:]
-    *middle, amounts, resources, tags, expected_s, latest_start = tail
+    *middle, amounts, resources, tags, expected_s, latest_start, names = tail
     return TaskRow(
         *head,
         PriorityClass(priority),
@@ -116,6 +117,7 @@ def _row(row: queries.Row) -> TaskRow:
         None if tags is None else orjson.loads(tags),
         expected_s,
         latest_start,
+        tuple(names),
     )
 
 
@@ -168,3 +170,11 @@ def count_ahead_in_lane(task: TaskId, *, count_max: int) -> int:
     """Ready tasks of the same lane that go first, at most `count_max`."""
     row = queries.fetch_one(_SQL["ahead_in_lane"], {"task": task, "count_max": count_max})
     return 0 if row is None else int(row[0])
+
+
+def load_ready_by_lane(pool: PoolId) -> dict[LaneKey, int]:
+    """Ready tasks by lane of this pool."""
+    return {
+        LaneKey(pool, PriorityClass(priority), TenantId(tenant), DemandId(demand)): n
+        for priority, tenant, demand, n in queries.fetch(_SQL["ready_by_lane"], {"pool": pool})
+    }

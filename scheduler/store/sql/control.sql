@@ -88,3 +88,13 @@ VALUES (%(scope)s, %(key)s, %(fingerprint)s, %(status)s, %(body)s::jsonb);
 
 -- name: prune_idempotency_records
 DELETE FROM idempotency_record WHERE created_at < clock_timestamp() - make_interval(secs => %(keep_s)s);
+
+-- name: read_vital_signs
+-- Seconds since an engine was seen and since a task started (no row: never), and ready tasks of pools that run.
+SELECT (SELECT extract(epoch FROM clock_timestamp() - max(seen_at))::float8 FROM worker WHERE kind = 'engine'),
+       (SELECT extract(epoch FROM clock_timestamp() - max(last_start_at))::float8 FROM fair_counter),
+       (SELECT coalesce(sum(c.n), 0)::bigint
+        FROM (SELECT pool_id, n FROM task_count WHERE counter = 'ready'
+              UNION ALL
+              SELECT pool_id, n FROM task_delta WHERE counter = 'ready') AS c
+        JOIN pool p ON p.id = c.pool_id AND p.paused_at IS NULL);

@@ -24,7 +24,9 @@ SELECT t.id, tenant.slug, pool.name, t.kind, t.priority, t.state, t.key, t.attem
        extract(epoch FROM t.created_at)::float8, extract(epoch FROM t.ready_at)::float8,
        extract(epoch FROM t.due_at)::float8, extract(epoch FROM t.finished_at)::float8,
        extract(epoch FROM p.deadline_at)::float8, t.tenant_id, t.pool_id, t.demand_id, t.amounts, d.resource_ids,
-       p.tags, t.expected_s, extract(epoch FROM t.latest_start)::float8
+       p.tags, t.expected_s, extract(epoch FROM t.latest_start)::float8,
+       ARRAY(SELECT r.name FROM unnest(d.resource_ids) WITH ORDINALITY AS i(id, place)
+             JOIN resource r ON r.id = i.id ORDER BY i.place)
 FROM task t
 JOIN tenant ON tenant.id = t.tenant_id
 JOIN pool ON pool.id = t.pool_id
@@ -75,3 +77,11 @@ SELECT count(*) FROM (
       AND t.demand_id = me.demand_id AND (t.ready_at, t.id) < (me.ready_at, me.id)
     LIMIT %(count_max)s
 ) before;
+
+-- name: ready_by_lane
+-- How many tasks are ready in each lane of a pool: folded counts plus the changes since.
+SELECT priority, tenant_id, demand_id, sum(n)::bigint
+FROM (SELECT priority, tenant_id, demand_id, n FROM task_count WHERE pool_id = %(pool)s AND counter = 'ready'
+      UNION ALL
+      SELECT priority, tenant_id, demand_id, n FROM task_delta WHERE pool_id = %(pool)s AND counter = 'ready') AS counts
+GROUP BY 1, 2, 3 HAVING sum(n) > 0;

@@ -1,0 +1,328 @@
+"""What operators say about pools, limits, tenants and tokens, and what they are told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import ConfigDict, Field
+
+from scheduler.api.answers import In, Out, at
+from scheduler.api.fields import Json, Moment, Number, Reason, Seconds, Text, Version, Whole
+from scheduler.policy.declarations import LimitSettings, PoolSettings
+from scheduler.policy.types import ResourceKind
+from scheduler.reads.pools import PoolDetail
+from scheduler.reads.resources import ResourceDetail
+
+Executor = Literal["python", "llm", "remote", "http"]
+Scope = Literal["submit", "read", "work", "operate", "admin", "metrics"]
+Config = dict[str, Json]
+
+
+class PoolRetryIn(In):
+    """How failed attempts of a pool's tasks are repeated, unless the task says otherwise."""
+
+    max_attempts: Whole | None = None
+    initial_backoff: Number | None = None
+    multiplier: Number | None = None
+    max_backoff: Number | None = None
+
+
+class _PoolFieldsIn(In):
+    config: Config | None = Field(None, description="What the executor needs; never a secret, only where one is")
+    min: Whole | None = Field(None, description="Slots at least")
+    max: Whole | None = Field(None, description="Slots at most, up to 10,000")
+    retry: PoolRetryIn | None = None
+    lease_ttl: Number | None = Field(None, description="Seconds after which a silent worker's task is taken back")
+    timeout: Seconds | None = Field(None, description="Seconds that one attempt may take")
+    default_duration: Seconds | None = Field(None, description="Expected seconds of a task that does not say")
+
+    def changes(self) -> dict[str, Any]:
+        """What was given, by the names of `PoolSettings`."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        retry = given.pop("retry", None)
+        given |= {name: getattr(retry, name) for name in retry.model_fields_set} if retry is not None else {}
+        return {
+            setting: given[name]
+            for name, setting in _SETTINGS.items()
+            if name in given and (given[name] is not None or name in _NULLABLE)
+        }
+
+
+class PoolIn(_PoolFieldsIn):
+    """A pool to declare."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "llm",
+                    "executor": "llm",
+                    "min": 4,
+                    "max": 64,
+                    "config": {"base_url": "https://api.example/v1"},
+                }
+            ]
+        }
+    )
+
+    name: Text
+    executor: Executor
+    initial: Whole | None = Field(None, description="Slots to begin with; `max` when left out")
+    reason: Reason = ""
+
+    def settings(self) -> PoolSettings:
+        """The settings of the new pool."""
+        changes = {"slots_max": 10} | self.changes()
+        return PoolSettings(**{"slots": changes["slots_max"]} | changes)
+
+
+class PoolEditIn(_PoolFieldsIn):
+    """What to change of a pool; what is left out stays."""
+
+    version: Version
+    slots: Whole | None = Field(None, description="Slots now")
+    reason: Reason = ""
+
+
+_SETTINGS: Final = {
+    "config": "config",
+    "min": "slots_min",
+    "max": "slots_max",
+    "initial": "slots",
+    "slots": "slots",
+    "max_attempts": "max_attempts",
+    "initial_backoff": "backoff_initial_s",
+    "multiplier": "backoff_multiplier",
+    "max_backoff": "backoff_max_s",
+    "lease_ttl": "lease_ttl_s",
+    "timeout": "timeout_s",
+    "default_duration": "duration_default_s",
+}
+_NULLABLE: Final = frozenset({"timeout"})
+
+
+class PoolRetryOut(Out):
+    """How failed attempts are repeated."""
+
+    max_attempts: int
+    initial_backoff: float
+    multiplier: float
+    max_backoff: float
+
+
+class PauseOut(Out):
+    """Who paused a pool, when and why."""
+
+    by: str
+    reason: str
+    at: datetime
+
+
+class PoolOut(Out):
+    """A pool now. `config` is shown to tokens with the scope `admin` only."""
+
+    name: str
+    executor: str
+    state: Literal["running", "paused"]
+    pause: PauseOut | None
+    version: int
+    min: int
+    max: int
+    slots: int
+    retry: PoolRetryOut
+    lease_ttl: float
+    timeout: float | None
+    default_duration: float
+    config: Config | None
+    waiting: dict[str, int] = Field(description="Ready tasks by class")
+    scheduled: int = Field(description="Tasks that wait for a time or for other tasks")
+    running: int
+
+
+class PoolsOut(Out):
+    """All pools by name."""
+
+    pools: list[PoolOut]
+
+
+def present_pool(found: PoolDetail, *, with_config: bool) -> PoolOut:
+    """The pool as it is sent."""
+    s = found.settings
+    return PoolOut(
+        name=found.name,
+        executor=found.executor,
+        state="paused" if found.pause else "running",
+        pause=None if found.pause is None else _pause(found),
+        version=found.version,
+        min=s.slots_min,
+        max=s.slots_max,
+        slots=s.slots,
+        retry=PoolRetryOut(
+            max_attempts=s.max_attempts,
+            initial_backoff=s.backoff_initial_s,
+            multiplier=s.backoff_multiplier,
+            max_backoff=s.backoff_max_s,
+        ),
+        lease_ttl=s.lease_ttl_s,
+        timeout=s.timeout_s,
+        default_duration=s.duration_default_s,
+        config=dict(s.config) if with_config else None,
+        waiting=dict(found.waiting),
+        scheduled=found.scheduled,
+        running=found.running,
+    )
+
+
+def _pause(found: PoolDetail) -> PauseOut | None:
+    since = at(found.pause.at) if found.pause else None
+    return PauseOut(by=found.pause.by, reason=found.pause.reason, at=since) if found.pause and since else None
+
+
+class ResourceIn(In):
+    """A shared limit to declare: rate and burst for a token bucket, permits for a semaphore. 0 means paused."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "openai", "kind": "token_bucket", "rate": 50, "burst": 100}]}
+    )
+
+    name: Text
+    kind: ResourceKind
+    rate: Number | None = Field(None, description="Tokens per second")
+    burst: Number | None = Field(None, description="Tokens at most")
+    permits: Whole | None = Field(None, description="Holders at once")
+    margin: Number | None = Field(None, description="The part that is kept back, 0 to below 1")
+    reason: Reason = ""
+
+    def settings(self) -> LimitSettings:
+        """What is declared."""
+        return LimitSettings(**_limits(self))
+
+
+class ResourceEditIn(In):
+    """What to change of a limit; what is left out stays. The kind never changes."""
+
+    version: Version
+    rate: Number | None = None
+    burst: Number | None = None
+    permits: Whole | None = None
+    margin: Number | None = None
+    reason: Reason = ""
+
+    def changes(self) -> dict[str, Any]:
+        """What was given, by the names of `LimitSettings`."""
+        return _limits(self)
+
+
+def _limits(body: ResourceIn | ResourceEditIn) -> dict[str, Any]:
+    named = {name: getattr(body, name) for name in ("rate", "burst", "permits", "margin")}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+class ResourceOut(Out):
+    """A shared limit now."""
+
+    name: str
+    kind: str
+    version: int
+    rate: float
+    burst: float
+    permits: int
+    margin: float
+    factor: float = Field(description="What throttling left of the limit, 0.1 to 1")
+    available: float = Field(description="Tokens left, or permits free; below zero it is a debt")
+    capacity: float = Field(description="The most that can be available: the limit less its margin")
+    refill_per_s: float
+    held: float = Field(description="What running work holds of a semaphore")
+    closed_until: datetime | None = Field(description="Until when the provider asked us to stay away")
+    paused: bool = Field(description="The limit is 0")
+    waiting: int = Field(description="Ready tasks that need it")
+
+
+class ResourcesOut(Out):
+    """All shared limits by name."""
+
+    resources: list[ResourceOut]
+
+
+def present_resource(found: ResourceDetail) -> ResourceOut:
+    """The limit as it is sent."""
+    view = found.view
+    return ResourceOut(
+        name=found.name,
+        kind=view.kind.value,
+        version=found.version,
+        rate=view.rate,
+        burst=view.burst,
+        permits=view.permits,
+        margin=view.margin,
+        factor=view.factor,
+        available=round(found.available, 6),
+        capacity=found.capacity,
+        refill_per_s=found.refill_per_s,
+        held=found.held,
+        closed_until=at(found.closed_until),
+        paused=found.paused,
+        waiting=found.waiting,
+    )
+
+
+class TenantIn(In):
+    """A tenant to declare."""
+
+    slug: Text
+    name: Text = ""
+    weight: Number = Field(1.0, description="Its share against other tenants; 0: served when nobody else waits")
+    time_zone: Text = "UTC"
+    reason: Reason = ""
+
+
+class TenantEditIn(In):
+    """What to change of a tenant; what is left out stays."""
+
+    version: Version
+    name: Text | None = None
+    weight: Number | None = None
+    status: Literal["active", "suspended"] | None = None
+    time_zone: Text | None = None
+    reason: Reason = ""
+
+    def changes(self) -> dict[str, Any]:
+        """What was given."""
+        named = {name: getattr(self, name) for name in ("name", "weight", "status", "time_zone")}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+class TenantOut(Out):
+    """A tenant."""
+
+    slug: str
+    name: str
+    weight: float
+    status: str
+    time_zone: str
+    version: int
+
+
+class TenantsOut(Out):
+    """Tenants by slug."""
+
+    tenants: list[TenantOut]
+
+
+class TokenIn(In):
+    """A token to make."""
+
+    tenant: Text | None = Field(None, description="Whose; left out, the token acts for every tenant")
+    scopes: Annotated[list[Scope], Field(min_length=1)]
+    pools: list[Text] | None = Field(None, description="Pools it may submit to; left out, any")
+    expires_at: Moment | None = None
+    name: Annotated[Text, Field(max_length=200)] = ""
+    reason: Reason = ""
+
+
+class TokenOut(Out):
+    """A new token. `token` is shown this once; a repetition of the request has null."""
+
+    id: str
+    token: str | None

@@ -1,0 +1,80 @@
+"""Writes the newest picture in Prometheus' text format.
+
+Labels are names that operators declare (pools, resources) and closed sets (classes); never tenants, tasks or models, so
+that the number of series is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from scheduler.reads.snapshot import SnapshotRow
+
+SERIES_NAMES_MAX: Final = 500
+_POOL_GAUGES: Final = (
+    ("running", "Tasks that run"),
+    ("slots", "Slots"),
+    ("workers", "Connected workers"),
+    ("scheduled", "Tasks that wait for a time"),
+    ("retrying", "Tasks that wait for another attempt"),
+    ("oldest_waiting_s", "Seconds that the longest waiting ready task has waited"),
+    ("started_per_s", "Attempts started per second"),
+    ("succeeded_per_s", "Tasks succeeded per second"),
+    ("failed_per_s", "Attempts failed per second"),
+)
+_RESOURCE_GAUGES: Final = (
+    ("available", "Tokens left or permits free"),
+    ("capacity", "The most that can be available"),
+    ("in_use", "What running work holds"),
+    ("waiting", "Ready tasks that need it"),
+)
+
+
+def exposition(row: SnapshotRow | None) -> str:
+    """The text; `cronoq_up` 0 alone while no engine ever ran."""
+    if row is None:
+        return "\n".join((*_head("cronoq_up", "Whether an engine has written a picture"), "cronoq_up 0", ""))
+    lines = [*_head("cronoq_up", "Whether an engine has written a picture"), "cronoq_up 1"]
+    lines += [*_head("cronoq_snapshot_timestamp_seconds", "When the picture was taken")]
+    lines.append(f"cronoq_snapshot_timestamp_seconds {row.as_of:.3f}")
+    pools = _named(row.body.get("pools"))
+    lines += _head("cronoq_pool_waiting", "Ready tasks")
+    for pool in pools:
+        waiting = pool.get("waiting")
+        for priority, count in waiting.items() if isinstance(waiting, Mapping) else ():
+            lines += _sample("cronoq_pool_waiting", {"pool": pool["name"], "class": priority}, count)
+    lines += _head("cronoq_pool_paused", "Whether the pool is paused")
+    for pool in pools:
+        lines += _sample("cronoq_pool_paused", {"pool": pool["name"]}, int(pool.get("state") == "paused"))
+    lines += _gauges("pool", pools, _POOL_GAUGES)
+    lines += _gauges("resource", _named(row.body.get("resources")), _RESOURCE_GAUGES)
+    return "\n".join((*lines, ""))
+
+
+def _gauges(what: str, items: list[Mapping[str, Any]], gauges: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for field, text in gauges:
+        name = f"cronoq_{what}_{field.replace('_per_s', '_per_second').removesuffix('_s')}"
+        name = f"{name}_seconds" if field.endswith("waiting_s") else name
+        yield from _head(name, text)
+        for item in items:
+            yield from _sample(name, {what: item["name"]}, item.get(field))
+
+
+def _named(items: object) -> list[Mapping[str, Any]]:
+    found = items if isinstance(items, list) else []
+    return [i for i in found if isinstance(i, Mapping) and isinstance(i.get("name"), str)][:SERIES_NAMES_MAX]
+
+
+def _head(name: str, text: str) -> tuple[str, str]:
+    return f"# HELP {name} {text}.", f"# TYPE {name} gauge"
+
+
+def _sample(name: str, labels: Mapping[str, object], value: object) -> Iterator[str]:
+    if isinstance(value, int | float):
+        text = ",".join(f'{label}="{_escaped(str(said))}"' for label, said in labels.items())
+        yield f"{name}{{{text}}} {value:g}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

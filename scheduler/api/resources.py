@@ -1,0 +1,51 @@
+"""Shared limits over REST."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+
+from scheduler.api.access import ADMIN, READ, caller_of
+from scheduler.api.answers import once_per_key, respond
+from scheduler.api.control_schemas import ResourceEditIn, ResourceIn, ResourceOut, ResourcesOut, present_resource
+from scheduler.api.fields import PROBLEMS, Problem
+from scheduler.engine.doorbell import ring
+from scheduler.reads.resources import list_resources, resource_detail
+from scheduler.services.resources import add_resource, edit_resource
+
+router = Router(tags=["resources"])
+
+
+@router.get("/resources", auth=READ, operation_id="list_resources", response={200: ResourcesOut, PROBLEMS: Problem})
+def get_resources(request: HttpRequest) -> HttpResponse:
+    """All shared limits and what is left of them."""
+    return respond(200, ResourcesOut(resources=[present_resource(r) for r in list_resources()]))
+
+
+@router.get("/resources/{name}", auth=READ, operation_id="get_resource", response={200: ResourceOut, PROBLEMS: Problem})
+def get_resource(request: HttpRequest, name: str) -> HttpResponse:
+    """One shared limit."""
+    return respond(200, present_resource(resource_detail(name)))
+
+
+@router.post("/resources", auth=ADMIN, operation_id="add_resource", response={201: ResourceOut, PROBLEMS: Problem})
+def post_resource(request: HttpRequest, body: ResourceIn) -> HttpResponse:
+    """Declare a shared limit. A token bucket starts full."""
+
+    def act() -> tuple[int, ResourceOut]:
+        actor = caller_of(request).actor
+        add_resource(body.name, body.kind, body.settings(), actor=actor, reason=body.reason, source="api")
+        return 201, present_resource(resource_detail(body.name))
+
+    return once_per_key(request, act)
+
+
+@router.patch(
+    "/resources/{name}", auth=ADMIN, operation_id="edit_resource", response={200: ResourceOut, PROBLEMS: Problem}
+)
+def patch_resource(request: HttpRequest, name: str, body: ResourceEditIn) -> HttpResponse:
+    """Change a limit; applies at the next plan, and 0 pauses it. 409 with both versions when it was changed meanwhile."""
+    actor = caller_of(request).actor
+    edit_resource(name, body.version, body.changes(), actor=actor, reason=body.reason, source="api")
+    ring()
+    return respond(200, present_resource(resource_detail(name)))

@@ -1,0 +1,332 @@
+"""What a client says about a task, and what it is told. Field names and defaults are those of the SDK."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import orjson
+from pydantic import ConfigDict, Field, model_validator
+
+from scheduler.api.answers import In, Out, at
+from scheduler.api.bodies import PAYLOAD_BYTES_MAX
+from scheduler.api.fields import Ahead, Json, Moment, Name, Number, Priority, Reason, Seconds, Text
+from scheduler.errors import FieldError, Refused
+from scheduler.policy.admission import ATTEMPTS_MAX, RetrySettings, Submission
+from scheduler.policy.payload import fault_in_json
+from scheduler.policy.types import PriorityClass
+from scheduler.reads.tasks import TaskDetail
+from scheduler.reads.why import Explanation
+from scheduler.services.submit import BATCH_TASKS_MAX, Accepted
+
+TAGS_MAX: Final = 32
+EXAMPLE: Final = {
+    "pool": "llm",
+    "kind": "chat",
+    "priority": "high",
+    "payload": {"messages": [{"role": "user", "content": "Say hello."}]},
+    "resources": {"openai": 1, "openai-concurrency": 1},
+    "deadline_in": 2,
+}
+
+
+class RetryIn(In):
+    """How often and how soon a task is tried again; what is left out follows its pool."""
+
+    max_attempts: Annotated[int, Field(strict=True, ge=1, le=ATTEMPTS_MAX)] | None = None
+    initial_backoff: Annotated[Number, Field(ge=0, le=86_400)] | None = None
+    multiplier: Annotated[Number, Field(ge=1, le=100)] | None = None
+    max_backoff: Annotated[Number, Field(ge=0, le=86_400)] | None = None
+    jitter: Annotated[bool, Field(strict=True)] | None = None
+
+
+class TaskIn(In):
+    """A task to run."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+
+    payload: Json = Field(description="Any JSON, at most 256 KiB, handed to the executor as it is")
+    pool: Name = "default"
+    kind: Name = "default"
+    priority: Priority = "normal"
+    key: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="Unique per tenant: the same key and content give the first task again"
+    )
+    deadline_in: Ahead | None = None
+    deadline_at: Moment | None = None
+    start_in: Ahead | None = None
+    start_at: Moment | None = None
+    duration_hint: Seconds | None = None
+    timeout: Seconds | None = Field(None, description="Seconds that one attempt may take")
+    retry: RetryIn | None = None
+    resources: dict[Name, Annotated[Number, Field(gt=0, le=1e12)]] = Field(
+        default={}, description="Amounts of shared limits, all taken before the task starts"
+    )
+    tags: dict[Name, Annotated[Text, Field(max_length=256)]] | None = Field(None, max_length=TAGS_MAX)
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> TaskIn:
+        for one, other in (("deadline_in", "deadline_at"), ("start_in", "start_at")):
+            if getattr(self, one) is not None and getattr(self, other) is not None:
+                raise ValueError(f"Give {one} or {other}, not both.")
+        return self
+
+    def submission(self, place: int | None = None) -> Submission:
+        """The task as the services take it; `place` is where it stands in a batch. Raises Refused."""
+        return Submission(
+            payload=_payload(self.payload, () if place is None else ("tasks", place)),
+            pool=self.pool,
+            kind=self.kind,
+            priority=PriorityClass[self.priority.upper()],
+            key=self.key,
+            deadline_at=_unix(self.deadline_at),
+            deadline_in_s=self.deadline_in,
+            start_at=_unix(self.start_at),
+            start_in_s=self.start_in,
+            duration_hint_s=self.duration_hint,
+            timeout_s=self.timeout,
+            retry=_retry(self.retry),
+            resources=self.resources,
+            tags=self.tags,
+        )
+
+
+class SubmitIn(TaskIn):
+    """A task to run, with its tenant where the token does not say it."""
+
+    tenant: Text | None = Field(None, description="Whose task it is; needed with a token of every tenant")
+
+
+class BatchIn(In):
+    """Tasks to take in, all or none."""
+
+    tasks: Annotated[list[TaskIn], Field(min_length=1, max_length=BATCH_TASKS_MAX)]
+    tenant: Text | None = None
+
+
+class ReasonIn(In):
+    """Why."""
+
+    reason: Reason = ""
+
+
+class AcceptedOut(Out):
+    """A task that was taken in. `duplicate`: the key was used before, and this is that task."""
+
+    id: int
+    state: str
+    key: str | None
+    duplicate: bool
+    degraded: bool = False
+    forecast: None = None
+
+    @classmethod
+    def of(cls, accepted: Accepted) -> AcceptedOut:
+        """From what the service answered."""
+        state = accepted.state.value
+        return cls(id=accepted.id, state=state, key=accepted.key, duplicate=accepted.duplicate)
+
+
+class BatchOut(Out):
+    """The tasks of a batch, in order."""
+
+    tasks: list[AcceptedOut]
+
+
+class AttemptOut(Out):
+    """One attempt. `outcome` is null while it runs."""
+
+    number: int
+    lease_id: int
+    worker: str
+    started_at: datetime
+    finished_at: datetime | None
+    outcome: str | None
+    failure_class: str | None
+    message: str | None
+    retry_after: float | None
+    usage: Json
+
+
+class TaskOut(Out):
+    """A task."""
+
+    id: int
+    tenant: str
+    pool: str
+    kind: str
+    priority: str
+    state: str
+    key: str | None
+    attempts: int
+    max_attempts: int
+    replays: int
+    created_at: datetime
+    ready_at: datetime | None
+    due_at: datetime | None
+    deadline_at: datetime | None
+    finished_at: datetime | None
+    resources: dict[str, float]
+    tags: dict[str, str] | None
+
+
+class TaskDetailOut(TaskOut):
+    """A task with its attempts, newest first, and its result once it has succeeded."""
+
+    cancel_requested: bool
+    history: list[AttemptOut]
+    result: Json = None
+
+
+class TaskPageOut(Out):
+    """A page of tasks, newest first."""
+
+    tasks: list[TaskOut]
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page; null at the end")
+
+
+class ResultOut(Out):
+    """What a succeeded task returned."""
+
+    id: int
+    state: str
+    result: Json
+
+
+class ReasonOut(Out):
+    """Why a task is not running."""
+
+    code: str
+    text: str
+    detail: dict[str, Any]
+
+
+class WhyOut(Out):
+    """Every reason that holds now, most decisive first."""
+
+    id: int
+    state: str
+    reasons: list[ReasonOut]
+    position: int | None = Field(description="About how many tasks start first; null when the task is not ready")
+    forecast: None = None
+    as_of: datetime
+
+
+class CancelOut(Out):
+    """`requested`: the task still runs and was told to stop."""
+
+    id: int
+    state: str
+    requested: bool
+
+
+class ReplayOut(Out):
+    """The task is ready again."""
+
+    id: int
+    state: str
+
+
+def present_why(found: Explanation) -> WhyOut:
+    """The explanation as it is sent."""
+    reasons = [ReasonOut(code=r.code, text=r.text, detail=_detail(r.detail)) for r in found.reasons]
+    as_of = at(found.as_of)
+    assert as_of is not None  # noqa: S101 - it was just read
+    return WhyOut(id=found.task, state=found.state.value, reasons=reasons, position=found.position, as_of=as_of)
+
+
+def _detail(detail: Any) -> dict[str, Any]:
+    return {name: at(value) if name.endswith("_at") else value for name, value in detail.items()}
+
+
+def present_task(row: Any) -> dict[str, Any]:
+    """The fields of `TaskOut`."""
+    return {
+        "id": row.id,
+        "tenant": row.tenant,
+        "pool": row.pool,
+        "kind": row.kind,
+        "priority": row.priority.label,
+        "state": row.state.value,
+        "key": row.key,
+        "attempts": row.attempts,
+        "max_attempts": row.max_attempts,
+        "replays": row.replays,
+        "created_at": at(row.created_at),
+        "ready_at": at(row.ready_at),
+        "due_at": at(row.due_at),
+        "deadline_at": at(row.deadline_at),
+        "finished_at": at(row.finished_at),
+        "resources": dict(zip(row.resource_names, row.amounts, strict=True)),
+        "tags": row.tags,
+    }
+
+
+def present_detail(found: TaskDetail) -> TaskDetailOut:
+    """The task with its attempts; the running one comes first."""
+    lease = found.running
+    history = [_attempt(a) for a in found.attempts]
+    if lease is not None:
+        running = {
+            "number": lease.attempt,
+            "lease_id": lease.lease,
+            "worker": lease.worker,
+            "started_at": at(lease.started_at),
+        }
+        history.insert(0, AttemptOut(**running, **dict.fromkeys(_UNKNOWN_YET)))
+    return TaskDetailOut(
+        **present_task(found.task),
+        cancel_requested=lease is not None and lease.cancel_requested,
+        history=history,
+        result=None if found.result is None else orjson.Fragment(found.result),
+    )
+
+
+_UNKNOWN_YET: Final = ("finished_at", "outcome", "failure_class", "message", "retry_after", "usage")
+
+
+def _attempt(row: Any) -> AttemptOut:
+    started_at = at(row.started_at)
+    assert started_at is not None  # noqa: S101 - an attempt has begun
+    return AttemptOut(
+        number=row.number,
+        lease_id=row.lease,
+        worker=row.worker,
+        started_at=started_at,
+        finished_at=at(row.finished_at),
+        outcome=row.outcome,
+        failure_class=row.failure_class,
+        message=row.message,
+        retry_after=row.retry_after_s,
+        usage=None if row.usage is None else orjson.Fragment(row.usage),
+    )
+
+
+def _payload(value: object, where: tuple[str | int, ...]) -> str:
+    fault = fault_in_json(value)
+    if fault is not None:
+        loc = (*where, "payload", *fault.loc)
+        raise Refused(
+            f"The payload cannot be kept: {fault.msg}", code="bad_payload", errors=(FieldError(loc, fault.msg),)
+        )
+    text = orjson.dumps(value)
+    if len(text) > PAYLOAD_BYTES_MAX:
+        detail = f"The payload has {len(text)} bytes; at most {PAYLOAD_BYTES_MAX} are taken. Store it elsewhere and send a reference."
+        raise Refused(detail, code="payload_too_large", errors=(FieldError((*where, "payload"), detail),))
+    return text.decode()
+
+
+def _retry(retry: RetryIn | None) -> RetrySettings | None:
+    if retry is None:
+        return None
+    return RetrySettings(
+        max_attempts=retry.max_attempts,
+        initial_backoff_s=retry.initial_backoff,
+        multiplier=retry.multiplier,
+        max_backoff_s=retry.max_backoff,
+        jitter=retry.jitter,
+    )
+
+
+def _unix(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()

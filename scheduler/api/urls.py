@@ -1,0 +1,97 @@
+"""The API assembled: routers, error handlers, addresses. Wiring only."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.core.exceptions import RequestDataTooBig
+from django.db import DatabaseError, InterfaceError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver, path
+from django.views.decorators.csrf import csrf_exempt
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.openapi.schema import OpenAPISchema
+
+from scheduler.api import observing, pools, problems, resources, tasks, tenants
+from scheduler.api.access import BearerToken, Nobody
+from scheduler.api.answers import Renderer
+from scheduler.api.bodies import StrictParser
+from scheduler.errors import CronoqError
+
+DESCRIPTION: Final = """Submit work, look at it, and run the pools and limits it shares.
+
+Send `Authorization: Bearer cq_…` with every request. Errors are problem documents (RFC 9457): decide by `code`.
+An `Idempotency-Key` on a POST makes it safe to repeat. Times are RFC 3339 in UTC, durations are seconds."""
+
+
+class Api(NinjaAPI):
+    """Ninja with our documents: problems by their content type, and the scope that each operation needs."""
+
+    def get_openapi_schema(
+        self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
+    ) -> OpenAPISchema:
+        """The OpenAPI document."""
+        schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
+        scopes = self._scopes()
+        for methods in schema["paths"].values():
+            for operation in methods.values():
+                _describe(operation, scopes[operation["operationId"]])
+        return schema
+
+    def _scopes(self) -> dict[str, str]:
+        """Scope by operation id."""
+        return {
+            operation.operation_id or "": guard.scope
+            for router in self._get_bound_routers()
+            for view in router.path_operations.values()
+            for operation in view.operations
+            for guard in operation.auth_callbacks
+            if isinstance(guard, BearerToken)
+        }
+
+
+def _describe(operation: dict[str, Any], scope: str) -> None:
+    operation["x-scope"] = scope
+    operation["description"] = f"{operation.get('description', '')}\n\nScope: `{scope}`."
+    for status, answer in operation["responses"].items():
+        if int(status) >= 400 and "content" in answer:
+            answer["content"] = {problems.CONTENT_TYPE: next(iter(answer["content"].values()))}
+
+
+api = Api(
+    title="cronoq",
+    version="1",
+    description=DESCRIPTION,
+    urls_namespace="api",
+    auth=Nobody(),
+    parser=StrictParser(),
+    renderer=Renderer(),
+)
+for _router in (tasks.router, pools.router, resources.router, tenants.router, observing.router):
+    api.add_router("", _router)
+
+api.add_exception_handler(CronoqError, problems.answer_error)
+api.add_exception_handler(AuthenticationError, problems.answer_unauthenticated)
+api.add_exception_handler(ValidationError, problems.answer_invalid)
+api.add_exception_handler(HttpError, problems.answer_http)
+api.add_exception_handler(Http404, problems.answer_not_found)
+api.add_exception_handler(RequestDataTooBig, problems.answer_too_large)
+api.add_exception_handler(DatabaseError, problems.answer_database)
+api.add_exception_handler(InterfaceError, problems.answer_database)
+api.add_exception_handler(Exception, problems.answer_any)
+
+
+@csrf_exempt
+def nowhere(request: HttpRequest, rest: str = "") -> HttpResponse:
+    """What is asked for under `/api/` and is not there."""
+    return problems.answer_not_found(request)
+
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("api/v1/", api.urls),
+    path("api/<path:rest>", nowhere),
+    path("healthz", observing.healthz, name="healthz"),
+    path("readyz", observing.readyz, name="readyz"),
+    path("metrics", observing.metrics, name="metrics"),
+]

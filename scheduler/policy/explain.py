@@ -1,0 +1,215 @@
+"""Decides how to tell a person why a task is not running: every reason that holds now, in the order of the gates.
+
+It explains with the planner's own arithmetic and never guesses. `position` is an estimate of how many tasks go first,
+because fairness between tenants depends on what arrives meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from scheduler.policy.limits import limit_at, shortage
+from scheduler.policy.states import TERMINAL, TaskState
+from scheduler.policy.types import PriorityClass, ResourceView, WaitReason
+
+POSITION_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason: a stable `code`, a sentence for a person, and the figures behind it (times in Unix seconds)."""
+
+    code: str
+    text: str
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An amount of a named limit, with the limit as it is now (a semaphore's level is what is not held)."""
+
+    name: str
+    amount: float
+    view: ResourceView
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingTask:
+    """The task in question."""
+
+    state: TaskState
+    tenant: str
+    attempts: int
+    max_attempts: int
+    due_at: float | None
+    needs: tuple[Need, ...]
+    last_failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the task's pool and tenant look like. `free_slots` of None: no worker offers any slot."""
+
+    now: float
+    pool: str
+    paused_by: str | None
+    pause_reason: str
+    tenant_suspended: bool
+    slots: int
+    running: int
+    free_slots: int | None
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaneAhead:
+    """A lane of the pool: how many tasks wait in it, and how its head scores."""
+
+    priority: PriorityClass
+    same_tenant: bool
+    waiting: int
+    head_score: float
+
+
+def explain(task: WaitingTask, around: Surroundings) -> tuple[Reason, ...]:
+    """Why the task does not run, most decisive reason first; for one that runs or has ended, that."""
+    if task.state is TaskState.RUNNING:
+        text = f"It runs now: attempt {task.attempts} of at most {task.max_attempts}."
+        return (Reason("running", text, {"attempt": task.attempts, "max_attempts": task.max_attempts}),)
+    if task.state in TERMINAL:
+        return (_ended(task),)
+    gates = (*_pool_gates(around), *_tenant_gates(task, around))
+    if task.state is not TaskState.READY:
+        return (_not_ready(task, around.now), *gates)
+    reasons = (*gates, *_resource_gates(task, around.now), *_slot_gates(around), *_behind(around))
+    return reasons or (Reason("next", "Nothing holds it back: it starts at the next plan.", {}),)
+
+
+def position(priority: PriorityClass, score: float, ahead_in_lane: int, lanes: Sequence[LaneAhead]) -> int:
+    """About how many tasks start first, at most POSITION_MAX.
+
+    All of its own lane that came earlier; all of a more urgent lane whose head scores higher; of another tenant's lane
+    in its own class, as many as its own lane sends meanwhile, because tenants take turns.
+    """
+    ahead = ahead_in_lane
+    for lane in lanes:
+        turns = min(lane.waiting, ahead_in_lane + 1)
+        if lane.priority == priority and not lane.same_tenant:
+            ahead += min(turns, ahead_in_lane + (lane.head_score > score))
+        elif lane.head_score > score:
+            ahead += lane.waiting if lane.priority < priority else turns
+    return min(ahead, POSITION_MAX)
+
+
+def _ended(task: WaitingTask) -> Reason:
+    detail: dict[str, object] = {"attempts": task.attempts, "max_attempts": task.max_attempts}
+    said = f": {task.last_failure}" if task.last_failure and task.state is not TaskState.SUCCEEDED else "."
+    word = task.state.value.replace("_", " ")
+    return Reason(
+        task.state.value, f"It does not wait any more: it has {_VERB.get(task.state, f'been {word}')}{said}", detail
+    )
+
+
+_VERB: Final = {TaskState.SUCCEEDED: "succeeded", TaskState.FAILED: "failed", TaskState.MISSED: "missed its time"}
+
+
+def _not_ready(task: WaitingTask, now: float) -> Reason:
+    if task.state is TaskState.BLOCKED:
+        return Reason(WaitReason.BLOCKED_ON, "It waits for other tasks to end.")
+    due_at = task.due_at or now
+    detail: dict[str, object] = {"due_at": due_at, "in_s": _in_s(due_at, now)}
+    if task.state is TaskState.RETRYING:
+        said = f" Attempt {task.attempts} failed: {task.last_failure}" if task.last_failure else ""
+        text = f"It is tried again at {_clock(due_at)}, {_soon(due_at, now)}.{said}"
+        return Reason(
+            WaitReason.RETRY_AT, text, detail | {"attempts": task.attempts, "max_attempts": task.max_attempts}
+        )
+    return Reason(WaitReason.SCHEDULED_UNTIL, f"It is to start at {_clock(due_at)}, {_soon(due_at, now)}.", detail)
+
+
+def _pool_gates(around: Surroundings) -> list[Reason]:
+    if around.paused_by is None:
+        return []
+    by = f" by {around.paused_by}" if around.paused_by else ""
+    why = f": {around.pause_reason}" if around.pause_reason else "."
+    detail = {"pool": around.pool, "paused_by": around.paused_by, "reason": around.pause_reason}
+    return [Reason(WaitReason.POOL_PAUSED, f"The pool {around.pool} was paused{by}{why}", detail)]
+
+
+def _tenant_gates(task: WaitingTask, around: Surroundings) -> list[Reason]:
+    if not around.tenant_suspended:
+        return []
+    text = f"The tenant {task.tenant} is suspended; its tasks start again when it is active."
+    return [Reason(WaitReason.TENANT_SUSPENDED, text, {"tenant": task.tenant})]
+
+
+def _resource_gates(task: WaitingTask, now: float) -> list[Reason]:
+    found = []
+    for need in task.needs:
+        limit = limit_at(need.view, now=now)
+        short = shortage(limit, limit.available, need.amount, now=now)
+        if short is None:
+            continue
+        again = short.look_again_at
+        detail: dict[str, object] = {
+            "resource": need.name,
+            "needed": need.amount,
+            "available": short.available,
+            "next_at": again,
+        }
+        head = f"It needs {need.amount:g} of {need.name}"
+        if limit.capacity <= 0.0:
+            text = f"{head}, which is paused: its limit is 0."
+        elif limit.closed_until is not None:
+            text = f"{head}, and the provider asked us to stay away until {_clock(limit.closed_until)}."
+        elif again is None:
+            text = f"{head}, and {max(short.available, 0.0):g} are free: others hold the rest."
+        else:
+            text = f"{head}, which has {short.available:.3g}; enough is back {_soon(again, now)}."
+        found.append(Reason(WaitReason.RESOURCE, text, detail))
+    return found
+
+
+def _slot_gates(around: Surroundings) -> list[Reason]:
+    detail = {"pool": around.pool, "slots": around.slots, "running": around.running}
+    if around.running >= around.slots:
+        text = f"All {around.slots} slots of the pool {around.pool} are taken."
+        return [Reason(WaitReason.NO_FREE_SLOT, text, detail)]
+    if around.free_slots is None:
+        text = f"No worker is connected that runs tasks of the pool {around.pool}. Is an engine running?"
+        return [Reason(WaitReason.NO_WORKER, text, detail)]
+    if around.free_slots <= 0:
+        text = f"All slots that workers offer to the pool {around.pool} are taken."
+        return [Reason(WaitReason.NO_FREE_SLOT, text, detail)]
+    return []
+
+
+def _behind(around: Surroundings) -> list[Reason]:
+    if around.ahead <= 0:
+        return []
+    count = f"{around.ahead} or more tasks go" if around.ahead >= POSITION_MAX else _tasks_go(around.ahead)
+    return [Reason(WaitReason.BEHIND, f"About {count} first in the pool {around.pool}.", {"ahead": around.ahead})]
+
+
+def _tasks_go(count: int) -> str:
+    return "one task goes" if count == 1 else f"{count} tasks go"
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _in_s(at: float, now: float) -> float:
+    return round(max(0.0, at - now), 3)
+
+
+def _soon(at: float, now: float) -> str:
+    seconds = _in_s(at, now)
+    if seconds < 1.0:
+        return "in less than a second"
+    if seconds < 120.0:
+        return f"in {seconds:.0f} s"
+    return f"in {seconds / 60.0:.0f} min" if seconds < 7200.0 else f"in {seconds / 3600.0:.0f} h"

@@ -1,0 +1,125 @@
+"""Tasks as their owners see them: one with its attempts, a page of many, a result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.errors import FieldError, NotFound, Refused
+from scheduler.policy.states import TaskState
+from scheduler.policy.types import PoolId, PriorityClass, TaskId, TenantId
+from scheduler.store import control
+from scheduler.store import tasks as store
+
+PAGE_MAX: Final = 200
+ID_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDetail:
+    """A task with its attempts, newest first, the attempt that runs now, and its result as JSON text."""
+
+    task: store.TaskRow
+    attempts: tuple[store.AttemptRow, ...]
+    running: store.LeaseRow | None
+    result: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """Which tasks to list; None means any. `tenant` is a slug, for callers that may see every tenant."""
+
+    pools: tuple[str, ...] | None = None
+    states: tuple[TaskState, ...] | None = None
+    priorities: tuple[PriorityClass, ...] | None = None
+    kinds: tuple[str, ...] | None = None
+    key: str | None = None
+    tenant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """Tasks, newest first, and the cursor of the next page, None at the end."""
+
+    tasks: tuple[store.TaskRow, ...]
+    next_cursor: str | None
+
+
+def task_detail(task: TaskId, tenant: TenantId | None) -> TaskDetail:
+    """A task of `tenant` (None: of anyone). Raises NotFound, also for another tenant's."""
+    row = _row(task, tenant)
+    lease = store.load_lease(task) if row.state is TaskState.RUNNING else None
+    result = store.load_result(task) if row.state is TaskState.SUCCEEDED else None
+    attempts = tuple(store.load_attempts(task)) if row.attempts or row.replays else ()
+    return TaskDetail(row, attempts, lease, result)
+
+
+def list_tasks(query: TaskQuery, tenant: TenantId | None, *, cursor: str | None, rows_max: int) -> TaskPage:
+    """A page of the tasks of `tenant` (None: of anyone). Raises Refused for a filter or cursor that means nothing."""
+    before = _before(cursor)
+    wanted = store.TaskFilter(
+        tenant=_tenant(query.tenant, tenant),
+        pools=_pools(query.pools),
+        states=query.states,
+        priorities=query.priorities,
+        kinds=query.kinds,
+        key=query.key,
+    )
+    # One more than asked for tells whether there is a next page.
+    ids = store.list_ids(wanted, before=before, rows_max=rows_max + 1)
+    shown = ids[:rows_max]
+    rows = tuple(store.load(shown, tenant=tenant)) if shown else ()
+    return TaskPage(rows, str(shown[-1]) if len(ids) > rows_max else None)
+
+
+def task_payload(task: TaskId, tenant: TenantId | None) -> str:
+    """What the task carries, as JSON text. Raises NotFound."""
+    _row(task, tenant)
+    payload = store.load_payload(task)
+    if payload is None:
+        raise NotFound(f"The payload of task {task} was removed.", code="payload_removed")
+    return payload
+
+
+def states_of(tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
+    """Where these tasks stand; unknown ones are missing from the answer."""
+    return store.load_states(tasks)
+
+
+def _row(task: TaskId, tenant: TenantId | None) -> store.TaskRow:
+    rows = store.load([task], tenant=tenant) if 0 < task <= ID_MAX else []
+    if not rows:
+        raise NotFound(f"There is no task {task}.", code="unknown_task")
+    return rows[0]
+
+
+def _before(cursor: str | None) -> TaskId | None:
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdigit() and 0 < int(cursor[:19]) and len(cursor) < 20):
+        detail = "This cursor is not one that a list gave out; begin again without it."
+        raise Refused(detail, code="bad_cursor", errors=(FieldError(("cursor",), detail),))
+    return TaskId(int(cursor))
+
+
+def _tenant(slug: str | None, tenant: TenantId | None) -> TenantId | None:
+    """The narrower of what the caller may see and what it asked for."""
+    if slug is None:
+        return tenant
+    found = control.load_tenants([slug]) if "\x00" not in slug else []
+    if not found or (tenant is not None and found[0].id != tenant):
+        detail = f"There is no tenant {slug!r}."
+        raise Refused(detail, code="unknown_tenant", errors=(FieldError(("tenant",), detail),))
+    return found[0].id
+
+
+def _pools(names: tuple[str, ...] | None) -> tuple[PoolId, ...] | None:
+    if names is None:
+        return None
+    known = {row.name: row.id for row in control.load_pools([n for n in names if "\x00" not in n])}
+    for name in names:
+        if name not in known:
+            detail = f"There is no pool named {name!r}."
+            raise Refused(detail, code="unknown_pool", errors=(FieldError(("pool",), detail),))
+    return tuple(known[name] for name in names)

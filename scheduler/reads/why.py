@@ -1,0 +1,122 @@
+"""Gathers what `policy.explain` needs to say why a task waits. Cost grows with the lanes of its pool, not with its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.errors import NotFound
+from scheduler.policy.explain import (
+    POSITION_MAX,
+    LaneAhead,
+    Need,
+    Reason,
+    Surroundings,
+    WaitingTask,
+    explain,
+    position,
+)
+from scheduler.policy.order import score
+from scheduler.policy.states import TaskState
+from scheduler.policy.types import Lane, LaneKey, PoolId, TaskId, TaskView, TenantId
+from scheduler.reads.resources import at_level
+from scheduler.reads.tasks import ID_MAX
+from scheduler.store import control, dispatch, overview, resources, tasks
+
+WORKER_FRESH_S: Final = 15.0
+LANES_MAX: Final = 500
+"""Lanes looked at for the position; beyond, it counts those that come first in the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer. `position` counts the tasks that go first, None for one that is not ready. Times in Unix seconds."""
+
+    task: TaskId
+    state: TaskState
+    reasons: tuple[Reason, ...]
+    position: int | None
+    as_of: float
+
+
+def why(task: TaskId, tenant: TenantId | None) -> Explanation:
+    """Why a task of `tenant` (None: of anyone) is where it is. Raises NotFound."""
+    rows = tasks.load([task], tenant=tenant) if 0 < task <= ID_MAX else []
+    if not rows:
+        raise NotFound(f"There is no task {task}.", code="unknown_task")
+    row = rows[0]
+    now = dispatch.load_now()
+    ahead = _position(row, now) if row.state is TaskState.READY else None
+    reasons = explain(_task(row), _surroundings(row, ahead or 0, now))
+    return Explanation(row.id, row.state, reasons, ahead, now)
+
+
+def _task(row: tasks.TaskRow) -> WaitingTask:
+    attempts = tasks.load_attempts(row.id, rows_max=1)
+    return WaitingTask(
+        state=row.state,
+        tenant=row.tenant,
+        attempts=row.attempts,
+        max_attempts=row.max_attempts,
+        due_at=row.due_at,
+        needs=_needs(row),
+        last_failure=attempts[0].message if attempts else None,
+    )
+
+
+def _needs(row: tasks.TaskRow) -> tuple[Need, ...]:
+    if not row.resources:
+        return ()
+    named = {r.view.id: r for r in resources.load()}
+    held = resources.load_held()
+    return tuple(
+        Need(named[r].name, amount, at_level(named[r].view, held.get(r, 0.0)))
+        for r, amount in zip(row.resources, row.amounts, strict=True)
+    )
+
+
+def _surroundings(row: tasks.TaskRow, ahead: int, now: float) -> Surroundings:
+    pool = control.load_pools([row.pool])[0]
+    tenant = control.load_tenants([row.tenant])[0]
+    running = overview.load_running().get(row.pool_id, 0)
+    return Surroundings(
+        now=now,
+        pool=row.pool,
+        paused_by=None if pool.paused_at is None else pool.paused_by,
+        pause_reason=pool.pause_reason,
+        tenant_suspended=tenant.status == "suspended",
+        slots=pool.settings.slots,
+        running=running,
+        free_slots=_free_slots(row.pool_id, running, now),
+        ahead=ahead,
+    )
+
+
+def _free_slots(pool: PoolId, running: int, now: float) -> int | None:
+    offered = [
+        w.slots[pool]
+        for w in overview.load_workers()
+        if w.slots.get(pool, 0) > 0 and not w.draining and w.seen_at > now - WORKER_FRESH_S
+    ]
+    return sum(offered) - running if offered else None
+
+
+def _position(row: tasks.TaskRow, now: float) -> int:
+    mine = LaneKey(row.pool_id, row.priority, row.tenant_id, row.demand_id)
+    others = [key for key in dispatch.load_lane_keys([row.pool_id]) if key != mine][:LANES_MAX]
+    waiting = _waiting_by_lane(row.pool_id)
+    lanes = [_lane_ahead(lane, row.tenant_id, waiting, now) for lane in dispatch.load_lanes(others, width=1)]
+    view = TaskView(row.id, row.ready_at or now, row.latest_start, row.expected_s, row.amounts)
+    in_lane = tasks.count_ahead_in_lane(row.id, count_max=POSITION_MAX)
+    return position(row.priority, score(view, row.priority, now=now), in_lane, lanes)
+
+
+def _waiting_by_lane(pool: PoolId) -> Mapping[LaneKey, int]:
+    return tasks.load_ready_by_lane(pool)
+
+
+def _lane_ahead(lane: Lane, tenant: TenantId, waiting: Mapping[LaneKey, int], now: float) -> LaneAhead:
+    heads = [*lane.fifo[:1], *lane.urgent[:1]]
+    best = max(score(head, lane.key.priority, now=now) for head in heads)
+    return LaneAhead(lane.key.priority, lane.key.tenant == tenant, waiting.get(lane.key, len(heads)), best)

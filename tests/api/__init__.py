@@ -1,0 +1,1 @@
+"""Tests of the REST API, over real HTTP where it matters."""
