@@ -92,7 +92,7 @@ class EmbeddedServer:
         """Claim the server and have it running when this returns. Raises PostgresError."""
         try:
             self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-            claim = (self.data_dir / "postgres.users").open("ab")
+            claim = _open_lock(self.data_dir / "postgres.users")
         except OSError as error:
             raise PostgresError(f"The data directory {self.data_dir} cannot be used: {error}.") from error
         try:
@@ -270,7 +270,7 @@ class EmbeddedServer:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Let one process at a time start or stop the server."""
-        with (self.data_dir / "postgres.lock").open("ab") as lock:
+        with _open_lock(self.data_dir / "postgres.lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
@@ -351,6 +351,11 @@ def _let_traverse(path: Path) -> None:
         mode = parent.stat().st_mode
         if not mode & stat.S_IXOTH:
             parent.chmod(mode | stat.S_IXOTH)
+
+
+def _open_lock(path: Path) -> IO[bytes]:
+    """Open a file to hold locks on; closed to others, who could hold one for ever."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
 
 
 def _locked_by(lock: Path) -> int | None:

@@ -1,11 +1,13 @@
 """Fixtures every folder may use: the test database, and committed data seen by several processes."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from scheduler import conf
 from tests.support import database
 
 
@@ -33,3 +35,15 @@ def live_database(django_db_setup: str, django_db_blocker: DjangoDbBlocker) -> I
             yield LiveDatabase(django_db_setup, database.url_of(django_db_setup))
         finally:
             database.empty_tables(django_db_setup)
+
+
+@pytest.fixture
+def configure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., conf.Config]:
+    """Change values of this process's configuration for one test: ``configure(payload_bytes_max=100)``."""
+
+    def change(**values: Any) -> conf.Config:
+        config = replace(conf.current(), **values)
+        monkeypatch.setattr(conf, "current", lambda: config)
+        return config
+
+    return change

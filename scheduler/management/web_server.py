@@ -50,9 +50,8 @@ class WebServer(Server):  # type: ignore[misc]  # daphne carries no types
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the port now, before anything slow starts. Raises PortTaken."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    """Take the port of an IPv4 address now, before anything slow starts. Raises PortTaken."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))

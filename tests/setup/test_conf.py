@@ -2,7 +2,7 @@
 
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -116,3 +116,8 @@ def test_what_makes_no_sense_is_refused_with_a_sentence(
 
 def test_empty_variables_count_as_absent(tmp_path: Path) -> None:
     assert load(tmp_path, PORT="", DATABASE_URL="", DEMO="", CRONOQ_ORIGINS="") == load(tmp_path)
+
+
+def test_a_test_can_change_the_configuration(configure: Callable[..., conf.Config]) -> None:
+    configure(payload_bytes_max=2_000)
+    assert conf.current().payload_bytes_max == 2_000
