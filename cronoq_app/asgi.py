@@ -16,5 +16,6 @@ from django.conf import settings  # noqa: E402  # after the registry is ready
 from scheduler.consumers.routing import websocket_urlpatterns  # noqa: E402  # it knows models, which need the registry
 
 # A browser sends its origin, and only ours may connect; a missing one is refused too.
-sockets = OriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)), settings.CSRF_TRUSTED_ORIGINS)
+routes = URLRouter(websocket_urlpatterns)  # type: ignore[arg-type]  # the types know channels' own routes only
+sockets = OriginValidator(AuthMiddlewareStack(routes), settings.CSRF_TRUSTED_ORIGINS)
 application = ProtocolTypeRouter({"http": http, "websocket": sockets})
