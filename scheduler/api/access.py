@@ -24,7 +24,7 @@ class BearerToken(HttpBearer):
         self.scope = scope
         self.everywhere = everywhere
 
-    def authenticate(self, request: HttpRequest, token: str) -> Principal | None:
+    def authenticate(self, request: HttpRequest, token: str) -> Principal | None:  # noqa: ARG002 - ninja's signature
         """Who calls. None for a token that opens nothing; raises Forbidden for one that does not open this."""
         caller = authenticate(token.strip())
         if caller is None:
@@ -40,7 +40,7 @@ class BearerToken(HttpBearer):
 class Nobody(HttpBearer):
     """What guards a route that forgot to say its scope."""
 
-    def authenticate(self, request: HttpRequest, token: str) -> None:
+    def authenticate(self, request: HttpRequest, token: str) -> None:  # noqa: ARG002 - ninja's signature
         """Let nobody in."""
         raise Forbidden("No scope opens this.", code="missing_scope")
 

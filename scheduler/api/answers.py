@@ -37,7 +37,7 @@ class Renderer(BaseRenderer):
 
     media_type = JSON
 
-    def render(self, request: HttpRequest, data: Any, *, response_status: int) -> bytes:
+    def render(self, request: HttpRequest, data: Any, *, response_status: int) -> bytes:  # noqa: ARG002 - ninja's
         """The JSON text."""
         return to_json(data)
 
@@ -95,6 +95,11 @@ def _keyed(
     return response
 
 
-def at(seconds: float | None) -> datetime | None:
+def moment(seconds: float) -> datetime:
     """A time for an answer."""
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def at(seconds: float | None) -> datetime | None:
+    """The same for a time that may not be."""
+    return None if seconds is None else moment(seconds)

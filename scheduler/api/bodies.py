@@ -13,11 +13,13 @@ from typing import Any, Final, cast
 from django.http import HttpRequest
 from ninja.parser import Parser
 
+from scheduler import conf
 from scheduler.errors import FieldError, Refused
 
-PAYLOAD_BYTES_MAX: Final = 256 * 2**10
+PAYLOAD_BYTES_MAX: Final = conf.current().payload_bytes_max
+BATCH_BYTES_MAX: Final = conf.current().batch_bytes_max
 BODY_BYTES_MAX: Final = PAYLOAD_BYTES_MAX + 64 * 2**10
-BATCH_BYTES_MAX: Final = 5 * 2**20
+"""Of every other request: one payload and what goes with it."""
 BATCH_PATH: Final = "/tasks/batch"
 
 

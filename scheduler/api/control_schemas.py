@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from scheduler.api.answers import In, Out, at
+from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.fields import Json, Moment, Number, Reason, Seconds, Text, Version, Whole
 from scheduler.policy.declarations import LimitSettings, PoolSettings
 from scheduler.policy.types import ResourceKind
-from scheduler.reads.pools import PoolDetail
+from scheduler.reads.pools import Pause, PoolDetail
 from scheduler.reads.resources import ResourceDetail
 
 Executor = Literal["python", "llm", "remote", "http"]
@@ -153,7 +153,7 @@ def present_pool(found: PoolDetail, *, with_config: bool) -> PoolOut:
         name=found.name,
         executor=found.executor,
         state="paused" if found.pause else "running",
-        pause=None if found.pause is None else _pause(found),
+        pause=None if found.pause is None else _pause(found.pause),
         version=found.version,
         min=s.slots_min,
         max=s.slots_max,
@@ -174,9 +174,8 @@ def present_pool(found: PoolDetail, *, with_config: bool) -> PoolOut:
     )
 
 
-def _pause(found: PoolDetail) -> PauseOut | None:
-    since = at(found.pause.at) if found.pause else None
-    return PauseOut(by=found.pause.by, reason=found.pause.reason, at=since) if found.pause and since else None
+def _pause(pause: Pause) -> PauseOut:
+    return PauseOut(by=pause.by, reason=pause.reason, at=moment(pause.at))
 
 
 class ResourceIn(In):

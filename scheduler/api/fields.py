@@ -27,7 +27,7 @@ def _text(value: str) -> str:
 
 def _written(value: object) -> object:
     if not isinstance(value, str | datetime):
-        raise ValueError("Write a time as text: 2026-01-31T12:00:00Z.")
+        raise ValueError("Write a time as text: 2026-01-31T12:00:00Z.")  # noqa: TRY004 - pydantic hears ValueError
     return value
 
 

@@ -9,13 +9,12 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from ninja import Router
-from ninja.errors import AuthenticationError
 
 from scheduler.api.access import METRICS, READ, caller_of
-from scheduler.api.answers import JSON, Out, at, respond, to_json
+from scheduler.api.answers import JSON, Out, moment, respond, to_json
 from scheduler.api.fields import PROBLEMS, Problem
 from scheduler.api.metrics import exposition
-from scheduler.api.problems import answer_database, answer_error, answer_unauthenticated
+from scheduler.api.problems import answer, answer_unauthenticated
 from scheduler.errors import CronoqError, Unavailable
 from scheduler.reads.health import health
 from scheduler.reads.snapshot import latest_snapshot
@@ -38,9 +37,8 @@ def get_snapshot(request: HttpRequest) -> HttpResponse:
     if row is None:
         detail = "There is no snapshot yet: an engine writes one every second, and none has run on this database."
         raise Unavailable(detail, code="no_snapshot", retry_after_s=2.0)
-    as_of = at(row.as_of)
-    assert as_of is not None  # noqa: S101 - every row has its time
-    return respond(200, SnapshotOut(seq=row.seq, as_of=as_of, body=_visible(row.body, caller_of(request).tenant_slug)))
+    body = _visible(row.body, caller_of(request).tenant_slug)
+    return respond(200, SnapshotOut(seq=row.seq, as_of=moment(row.as_of), body=body))
 
 
 def _visible(body: dict[str, Any], tenant: str | None) -> dict[str, Any]:
@@ -75,10 +73,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """The newest picture for Prometheus; needs a token with the scope `metrics`."""
     try:
         if not METRICS(request):
-            return answer_unauthenticated(request, AuthenticationError())
+            return answer_unauthenticated(request)
         row = latest_snapshot()
-    except CronoqError as error:
-        return answer_error(request, error)
-    except DatabaseError as error:
-        return answer_database(request, error)
+    except (CronoqError, DatabaseError) as error:
+        return answer(request, error)
     return HttpResponse(exposition(row), content_type="text/plain; version=0.0.4; charset=utf-8")

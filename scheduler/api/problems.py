@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 from django.core.exceptions import RequestDataTooBig
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
@@ -39,7 +39,41 @@ REFUSED: Final = {
 UNAVAILABLE: Final = {"overloaded": 429}
 
 
-def answer_error(_request: HttpRequest, error: CronoqError) -> HttpResponse:
+def answer(request: HttpRequest, error: Exception | type[Exception]) -> HttpResponse:
+    """The answer to whatever was raised."""
+    match error:
+        case CronoqError():
+            return answer_error(error)
+        case AuthenticationError():
+            return answer_unauthenticated(request)
+        case HttpError() if isinstance(error.__cause__, Exception):
+            # A body that could not be parsed carries our own error as its cause.
+            return answer(request, error.__cause__)
+        case OperationalError() | InterfaceError():
+            logger.warning("the database does not answer: %s", error)
+            detail = "The database does not answer; try again."
+            return problem(503, "database_unavailable", detail, retry_after_s=DATABASE_RETRY_AFTER_S)
+        case _:
+            return _answer_framework(error)
+
+
+def _answer_framework(error: Exception | type[Exception]) -> HttpResponse:
+    """What Django and ninja raise, and then our own faults."""
+    match error:
+        case ValidationError():
+            return _answer_invalid(error)
+        case HttpError():
+            return problem(error.status_code, _code_of(error.status_code), str(error))
+        case Http404():
+            return answer_not_found()
+        case RequestDataTooBig():
+            return problem(413, "body_too_large", "The request body is too large.")
+        case _:
+            logger.error("a request failed", exc_info=error if isinstance(error, Exception) else None)
+            return problem(500, "broken", "This is a fault of ours; it was written to the log.")
+
+
+def answer_error(error: CronoqError) -> HttpResponse:
     """The answer to one of our own errors."""
     if isinstance(error, Broken):
         logger.error("broken: %s", error.detail, exc_info=error)
@@ -66,7 +100,7 @@ def status_of(error: CronoqError) -> int:
             return 500
 
 
-def answer_unauthenticated(request: HttpRequest, _error: AuthenticationError) -> HttpResponse:
+def answer_unauthenticated(request: HttpRequest) -> HttpResponse:
     """The same answer for every token that does not open anything."""
     sent = "Authorization" in request.headers
     detail = "This token is unknown, expired or revoked." if sent else "Send a token: Authorization: Bearer cq_…"
@@ -75,48 +109,18 @@ def answer_unauthenticated(request: HttpRequest, _error: AuthenticationError) ->
     return response
 
 
-def answer_invalid(_request: HttpRequest, error: ValidationError) -> HttpResponse:
-    """The answer to a request of the wrong shape: every field at fault by name. A bad path names nothing that exists."""
+def _answer_invalid(error: ValidationError) -> HttpResponse:
+    """Every field at fault by name. A path that is not even an id names nothing that exists."""
     faults = [_fault(item) for item in error.errors[:ERRORS_MAX]]
     if any(item["loc"][0] == "path" for item in error.errors):
-        return problem(404, "not_found", "There is nothing at this address.")
+        return answer_not_found()
     detail = " ".join(f"{'.'.join(map(str, f.loc))}: {f.msg}" if f.loc else f.msg for f in faults[:3])
     return problem(422, "invalid", detail, errors=faults)
 
 
-def answer_http(request: HttpRequest, error: HttpError) -> HttpResponse:
-    """The answer to what ninja refuses; a body that could not be parsed carries our own error as its cause."""
-    cause = error.__cause__
-    if isinstance(cause, CronoqError):
-        return answer_error(request, cause)
-    if isinstance(cause, Exception):
-        return answer_any(request, cause)
-    return problem(error.status_code, _code_of(error.status_code), str(error))
-
-
-def answer_not_found(_request: HttpRequest, _error: Http404 | None = None) -> HttpResponse:
+def answer_not_found() -> HttpResponse:
     """The answer to an address that does not exist."""
     return problem(404, "not_found", "There is nothing at this address.")
-
-
-def answer_too_large(_request: HttpRequest, _error: RequestDataTooBig) -> HttpResponse:
-    """The answer to a body that Django will not read."""
-    return problem(413, "body_too_large", "The request body is too large.")
-
-
-def answer_database(_request: HttpRequest, error: DatabaseError | InterfaceError) -> HttpResponse:
-    """The answer while the database does not answer, and to what it refuses."""
-    if not isinstance(error, OperationalError | InterfaceError):
-        return answer_any(_request, error)
-    logger.warning("the database does not answer: %s", error)
-    detail = "The database does not answer; try again."
-    return problem(503, "database_unavailable", detail, retry_after_s=DATABASE_RETRY_AFTER_S)
-
-
-def answer_any(_request: HttpRequest, error: Exception) -> HttpResponse:
-    """The answer to a fault of ours."""
-    logger.error("a request failed", exc_info=error)
-    return problem(500, "broken", "This is a fault of ours; it was written to the log.")
 
 
 def problem(

@@ -17,13 +17,13 @@ router = Router(tags=["resources"])
 
 
 @router.get("/resources", auth=READ, operation_id="list_resources", response={200: ResourcesOut, PROBLEMS: Problem})
-def get_resources(request: HttpRequest) -> HttpResponse:
+def get_resources(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - ninja's signature
     """All shared limits and what is left of them."""
     return respond(200, ResourcesOut(resources=[present_resource(r) for r in list_resources()]))
 
 
 @router.get("/resources/{name}", auth=READ, operation_id="get_resource", response={200: ResourceOut, PROBLEMS: Problem})
-def get_resource(request: HttpRequest, name: str) -> HttpResponse:
+def get_resource(request: HttpRequest, name: str) -> HttpResponse:  # noqa: ARG001 - ninja's signature
     """One shared limit."""
     return respond(200, present_resource(resource_detail(name)))
 
@@ -44,7 +44,7 @@ def post_resource(request: HttpRequest, body: ResourceIn) -> HttpResponse:
     "/resources/{name}", auth=ADMIN, operation_id="edit_resource", response={200: ResourceOut, PROBLEMS: Problem}
 )
 def patch_resource(request: HttpRequest, name: str, body: ResourceEditIn) -> HttpResponse:
-    """Change a limit; applies at the next plan, and 0 pauses it. 409 with both versions when it was changed meanwhile."""
+    """Change a limit from the next plan on; 0 pauses it. 409 with both versions when it was changed meanwhile."""
     actor = caller_of(request).actor
     edit_resource(name, body.version, body.changes(), actor=actor, reason=body.reason, source="api")
     ring()

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final
 
 import orjson
 from pydantic import ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
 
-from scheduler.api.answers import In, Out, at
+from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.bodies import PAYLOAD_BYTES_MAX
 from scheduler.api.fields import Ahead, Json, Moment, Name, Number, Priority, Reason, Seconds, Text
 from scheduler.errors import FieldError, Refused
 from scheduler.policy.admission import ATTEMPTS_MAX, RetrySettings, Submission
 from scheduler.policy.payload import fault_in_json
 from scheduler.policy.types import PriorityClass
-from scheduler.reads.tasks import TaskDetail
+from scheduler.reads.tasks import AttemptRow, LeaseRow, TaskDetail, TaskRow
 from scheduler.reads.why import Explanation
 from scheduler.services.submit import BATCH_TASKS_MAX, Accepted
 
 TAGS_MAX: Final = 32
-EXAMPLE: Final = {
+EXAMPLE: Final[JsonDict] = {
     "pool": "llm",
     "kind": "chat",
     "priority": "high",
@@ -140,12 +142,12 @@ class AttemptOut(Out):
     lease_id: int
     worker: str
     started_at: datetime
-    finished_at: datetime | None
-    outcome: str | None
-    failure_class: str | None
-    message: str | None
-    retry_after: float | None
-    usage: Json
+    finished_at: datetime | None = None
+    outcome: str | None = None
+    failure_class: str | None = None
+    message: str | None = None
+    retry_after: float | None = None
+    usage: Json = None
 
 
 class TaskOut(Out):
@@ -230,16 +232,18 @@ class ReplayOut(Out):
 def present_why(found: Explanation) -> WhyOut:
     """The explanation as it is sent."""
     reasons = [ReasonOut(code=r.code, text=r.text, detail=_detail(r.detail)) for r in found.reasons]
-    as_of = at(found.as_of)
-    assert as_of is not None  # noqa: S101 - it was just read
-    return WhyOut(id=found.task, state=found.state.value, reasons=reasons, position=found.position, as_of=as_of)
+    state, as_of = found.state.value, moment(found.as_of)
+    return WhyOut(id=found.task, state=state, reasons=reasons, position=found.position, as_of=as_of)
 
 
-def _detail(detail: Any) -> dict[str, Any]:
-    return {name: at(value) if name.endswith("_at") else value for name, value in detail.items()}
+def _detail(detail: Mapping[str, object]) -> dict[str, Any]:
+    return {
+        name: moment(value) if name.endswith("_at") and isinstance(value, float) else value
+        for name, value in detail.items()
+    }
 
 
-def present_task(row: Any) -> dict[str, Any]:
+def present_task(row: TaskRow) -> dict[str, Any]:
     """The fields of `TaskOut`."""
     return {
         "id": row.id,
@@ -252,7 +256,7 @@ def present_task(row: Any) -> dict[str, Any]:
         "attempts": row.attempts,
         "max_attempts": row.max_attempts,
         "replays": row.replays,
-        "created_at": at(row.created_at),
+        "created_at": moment(row.created_at),
         "ready_at": at(row.ready_at),
         "due_at": at(row.due_at),
         "deadline_at": at(row.deadline_at),
@@ -267,13 +271,7 @@ def present_detail(found: TaskDetail) -> TaskDetailOut:
     lease = found.running
     history = [_attempt(a) for a in found.attempts]
     if lease is not None:
-        running = {
-            "number": lease.attempt,
-            "lease_id": lease.lease,
-            "worker": lease.worker,
-            "started_at": at(lease.started_at),
-        }
-        history.insert(0, AttemptOut(**running, **dict.fromkeys(_UNKNOWN_YET)))
+        history.insert(0, _running(lease))
     return TaskDetailOut(
         **present_task(found.task),
         cancel_requested=lease is not None and lease.cancel_requested,
@@ -282,18 +280,17 @@ def present_detail(found: TaskDetail) -> TaskDetailOut:
     )
 
 
-_UNKNOWN_YET: Final = ("finished_at", "outcome", "failure_class", "message", "retry_after", "usage")
+def _running(row: LeaseRow) -> AttemptOut:
+    return AttemptOut(number=row.attempt, lease_id=row.lease, worker=row.worker, started_at=moment(row.started_at))
 
 
-def _attempt(row: Any) -> AttemptOut:
-    started_at = at(row.started_at)
-    assert started_at is not None  # noqa: S101 - an attempt has begun
+def _attempt(row: AttemptRow) -> AttemptOut:
     return AttemptOut(
         number=row.number,
         lease_id=row.lease,
         worker=row.worker,
-        started_at=started_at,
-        finished_at=at(row.finished_at),
+        started_at=moment(row.started_at),
+        finished_at=moment(row.finished_at),
         outcome=row.outcome,
         failure_class=row.failure_class,
         message=row.message,
@@ -311,7 +308,9 @@ def _payload(value: object, where: tuple[str | int, ...]) -> str:
         )
     text = orjson.dumps(value)
     if len(text) > PAYLOAD_BYTES_MAX:
-        detail = f"The payload has {len(text)} bytes; at most {PAYLOAD_BYTES_MAX} are taken. Store it elsewhere and send a reference."
+        detail = (
+            f"The payload has {len(text)} bytes, more than {PAYLOAD_BYTES_MAX}; store it elsewhere and refer to it."
+        )
         raise Refused(detail, code="payload_too_large", errors=(FieldError((*where, "payload"), detail),))
     return text.decode()
 

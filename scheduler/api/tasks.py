@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import orjson
 from asgiref.sync import sync_to_async
@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 from pydantic import Field
 
+from scheduler import conf
 from scheduler.api.access import OPERATE, READ, SUBMIT, caller_of, check_pools, tenant_for_submit
 from scheduler.api.answers import In, once_per_key, respond
 from scheduler.api.fields import PROBLEMS, Name, Priority, Problem, Text
@@ -46,6 +47,7 @@ from scheduler.services.submit import submit_batch
 router = Router(tags=["tasks"])
 
 Id = Annotated[int, Field(ge=1, le=ID_MAX)]
+WAIT_MAX_S: Final = conf.current().wait_timeout_max_s
 T = TypeVar("T")
 
 
@@ -135,7 +137,7 @@ def get_result(request: HttpRequest, task_id: Path[Id]) -> HttpResponse:
     "/tasks/{task_id}/wait", auth=READ, operation_id="wait_task", response={200: TaskDetailOut, PROBLEMS: Problem}
 )
 async def wait_task(
-    request: HttpRequest, task_id: Path[Id], timeout_s: Annotated[float, Field(ge=0, le=60)] = 30.0
+    request: HttpRequest, task_id: Path[Id], timeout_s: Annotated[float, Field(ge=0, le=WAIT_MAX_S)] = 30.0
 ) -> HttpResponse:
     """The task as soon as it has ended, or as it is after `timeout_s` seconds."""
     tenant = caller_of(request).tenant_id

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from django.core.exceptions import RequestDataTooBig
-from django.db import DatabaseError, InterfaceError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, path
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
-from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 
 from scheduler.api import observing, pools, problems, resources, tasks, tenants
 from scheduler.api.access import BearerToken, Nobody
 from scheduler.api.answers import Renderer
 from scheduler.api.bodies import StrictParser
-from scheduler.errors import CronoqError
+from scheduler.api.fields import PROBLEMS
 
 DESCRIPTION: Final = """Submit work, look at it, and run the pools and limits it shares.
 
@@ -55,7 +53,7 @@ def _describe(operation: dict[str, Any], scope: str) -> None:
     operation["x-scope"] = scope
     operation["description"] = f"{operation.get('description', '')}\n\nScope: `{scope}`."
     for status, answer in operation["responses"].items():
-        if int(status) >= 400 and "content" in answer:
+        if int(status) in PROBLEMS and "content" in answer:
             answer["content"] = {problems.CONTENT_TYPE: next(iter(answer["content"].values()))}
 
 
@@ -71,21 +69,14 @@ api = Api(
 for _router in (tasks.router, pools.router, resources.router, tenants.router, observing.router):
     api.add_router("", _router)
 
-api.add_exception_handler(CronoqError, problems.answer_error)
-api.add_exception_handler(AuthenticationError, problems.answer_unauthenticated)
-api.add_exception_handler(ValidationError, problems.answer_invalid)
-api.add_exception_handler(HttpError, problems.answer_http)
-api.add_exception_handler(Http404, problems.answer_not_found)
-api.add_exception_handler(RequestDataTooBig, problems.answer_too_large)
-api.add_exception_handler(DatabaseError, problems.answer_database)
-api.add_exception_handler(InterfaceError, problems.answer_database)
-api.add_exception_handler(Exception, problems.answer_any)
+for _kind in (Exception, Http404, HttpError, ValidationError):
+    api.add_exception_handler(_kind, problems.answer)
 
 
 @csrf_exempt
-def nowhere(request: HttpRequest, rest: str = "") -> HttpResponse:
+def nowhere(_request: HttpRequest, **_path: str) -> HttpResponse:
     """What is asked for under `/api/` and is not there."""
-    return problems.answer_not_found(request)
+    return problems.answer_not_found()
 
 
 urlpatterns: list[URLPattern | URLResolver] = [

@@ -16,6 +16,8 @@ from scheduler.policy.states import TERMINAL, TaskState
 from scheduler.policy.types import PriorityClass, ResourceView, WaitReason
 
 POSITION_MAX: Final = 10_000
+MINUTE_S: Final = 60.0
+HOUR_S: Final = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +106,22 @@ def position(priority: PriorityClass, score: float, ahead_in_lane: int, lanes: S
     return min(ahead, POSITION_MAX)
 
 
+_ENDINGS: Final = {
+    TaskState.SUCCEEDED: "has succeeded",
+    TaskState.FAILED: "has failed for good",
+    TaskState.DEAD_LETTERED: "has used up its attempts, or met a fault that repeating does not mend",
+    TaskState.CANCELLED: "was cancelled",
+    TaskState.SKIPPED: "was skipped, because a task that it needed did not end as it needs",
+    TaskState.MISSED: "missed the time by which it had to start",
+    TaskState.SHED: "was dropped while there was too much to do",
+}
+
+
 def _ended(task: WaitingTask) -> Reason:
     detail: dict[str, object] = {"attempts": task.attempts, "max_attempts": task.max_attempts}
-    said = f": {task.last_failure}" if task.last_failure and task.state is not TaskState.SUCCEEDED else "."
-    word = task.state.value.replace("_", " ")
-    return Reason(
-        task.state.value, f"It does not wait any more: it has {_VERB.get(task.state, f'been {word}')}{said}", detail
-    )
-
-
-_VERB: Final = {TaskState.SUCCEEDED: "succeeded", TaskState.FAILED: "failed", TaskState.MISSED: "missed its time"}
+    told = task.state in (TaskState.FAILED, TaskState.DEAD_LETTERED) and task.last_failure
+    said = f". Its last attempt: {task.last_failure}" if told else "."
+    return Reason(task.state.value, f"It does not wait any more: it {_ENDINGS[task.state]}{said}", detail)
 
 
 def _not_ready(task: WaitingTask, now: float) -> Reason:
@@ -210,6 +218,6 @@ def _soon(at: float, now: float) -> str:
     seconds = _in_s(at, now)
     if seconds < 1.0:
         return "in less than a second"
-    if seconds < 120.0:
+    if seconds < 2 * MINUTE_S:
         return f"in {seconds:.0f} s"
-    return f"in {seconds / 60.0:.0f} min" if seconds < 7200.0 else f"in {seconds / 3600.0:.0f} h"
+    return f"in {seconds / MINUTE_S:.0f} min" if seconds < 2 * HOUR_S else f"in {seconds / HOUR_S:.0f} h"

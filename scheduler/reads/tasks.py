@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,18 +12,33 @@ from scheduler.policy.states import TaskState
 from scheduler.policy.types import PoolId, PriorityClass, TaskId, TenantId
 from scheduler.store import control
 from scheduler.store import tasks as store
+from scheduler.store.tasks import AttemptRow, LeaseRow, TaskRow
+
+__all__ = [
+    "AttemptRow",
+    "LeaseRow",
+    "TaskDetail",
+    "TaskPage",
+    "TaskQuery",
+    "TaskRow",
+    "list_tasks",
+    "states_of",
+    "task_detail",
+    "task_payload",
+]
 
 PAGE_MAX: Final = 200
 ID_MAX: Final = 2**63 - 1
+_ID: Final = re.compile(r"[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskDetail:
     """A task with its attempts, newest first, the attempt that runs now, and its result as JSON text."""
 
-    task: store.TaskRow
-    attempts: tuple[store.AttemptRow, ...]
-    running: store.LeaseRow | None
+    task: TaskRow
+    attempts: tuple[AttemptRow, ...]
+    running: LeaseRow | None
     result: str | None
 
 
@@ -42,7 +58,7 @@ class TaskQuery:
 class TaskPage:
     """Tasks, newest first, and the cursor of the next page, None at the end."""
 
-    tasks: tuple[store.TaskRow, ...]
+    tasks: tuple[TaskRow, ...]
     next_cursor: str | None
 
 
@@ -87,7 +103,7 @@ def states_of(tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
     return store.load_states(tasks)
 
 
-def _row(task: TaskId, tenant: TenantId | None) -> store.TaskRow:
+def _row(task: TaskId, tenant: TenantId | None) -> TaskRow:
     rows = store.load([task], tenant=tenant) if 0 < task <= ID_MAX else []
     if not rows:
         raise NotFound(f"There is no task {task}.", code="unknown_task")
@@ -97,7 +113,7 @@ def _row(task: TaskId, tenant: TenantId | None) -> store.TaskRow:
 def _before(cursor: str | None) -> TaskId | None:
     if cursor is None:
         return None
-    if not (cursor.isascii() and cursor.isdigit() and 0 < int(cursor[:19]) and len(cursor) < 20):
+    if not _ID.fullmatch(cursor) or int(cursor) > ID_MAX:
         detail = "This cursor is not one that a list gave out; begin again without it."
         raise Refused(detail, code="bad_cursor", errors=(FieldError(("cursor",), detail),))
     return TaskId(int(cursor))

@@ -1,4 +1,4 @@
-"""Gathers what `policy.explain` needs to say why a task waits. Cost grows with the lanes of its pool, not with its tasks."""
+"""Gathers what `policy.explain` needs to say why a task waits. Cost grows with its pool's lanes, not with tasks."""
 
 from __future__ import annotations
 
@@ -105,15 +105,11 @@ def _free_slots(pool: PoolId, running: int, now: float) -> int | None:
 def _position(row: tasks.TaskRow, now: float) -> int:
     mine = LaneKey(row.pool_id, row.priority, row.tenant_id, row.demand_id)
     others = [key for key in dispatch.load_lane_keys([row.pool_id]) if key != mine][:LANES_MAX]
-    waiting = _waiting_by_lane(row.pool_id)
+    waiting = tasks.load_ready_by_lane(row.pool_id)
     lanes = [_lane_ahead(lane, row.tenant_id, waiting, now) for lane in dispatch.load_lanes(others, width=1)]
     view = TaskView(row.id, row.ready_at or now, row.latest_start, row.expected_s, row.amounts)
     in_lane = tasks.count_ahead_in_lane(row.id, count_max=POSITION_MAX)
     return position(row.priority, score(view, row.priority, now=now), in_lane, lanes)
-
-
-def _waiting_by_lane(pool: PoolId) -> Mapping[LaneKey, int]:
-    return tasks.load_ready_by_lane(pool)
 
 
 def _lane_ahead(lane: Lane, tenant: TenantId, waiting: Mapping[LaneKey, int], now: float) -> LaneAhead:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -107,18 +107,9 @@ def load(tasks: Sequence[TaskId], *, tenant: TenantId | None) -> list[TaskRow]:
 def _row(row: queries.Row) -> TaskRow:
     head, priority, state, tail = row[:4], row[4], row[5], row[6:]
     *middle, amounts, resources, tags, expected_s, latest_start, names = tail
-    return TaskRow(
-        *head,
-        PriorityClass(priority),
-        TaskState(state),
-        *middle,
-        tuple(amounts),
-        tuple(resources),
-        None if tags is None else orjson.loads(tags),
-        expected_s,
-        latest_start,
-        tuple(names),
-    )
+    values: list[Any] = [*head, PriorityClass(priority), TaskState(state), *middle, tuple(amounts), tuple(resources)]
+    values += [None if tags is None else orjson.loads(tags), expected_s, latest_start, tuple(names)]
+    return TaskRow(*values)
 
 
 def load_payload(task: TaskId) -> str | None:

@@ -16,7 +16,8 @@ def test_the_ways_in_open_what_they_promise() -> None:
     seed = seed_defaults(provider_url=URL)
     caller = authenticate(seed.token)
     assert caller is not None
-    assert (caller.tenant_slug, caller.scopes) == ("acme", {"submit", "read", "work", "operate"})
+    assert caller.tenant_slug == "acme"
+    assert caller.scopes == {"submit", "read", "work", "operate"}
     admin = authenticate(seed.admin_token)
     assert admin is not None
     assert admin.tenant_id is None
