@@ -198,13 +198,11 @@ class Group:
         self.tenants = [(counters[tenant], tenant) for tenant in self.by_tenant]
         heapify(self.tenants)
 
-    def renew(self, queue: LaneQueue) -> None:
+    def renew(self, queue: LaneQueue, head: TaskView) -> None:
         """Put a lane back under its new head; the entry of the old one dies by itself."""
-        head = queue.head
-        if head is not None:
-            entry = (-queue.head_score, head.ready_at, head.id, queue.index)
-            _replace_or_push(self.heads, entry)
-            _replace_or_push(self.by_tenant[queue.key.tenant], entry)
+        entry = (-queue.head_score, head.ready_at, head.id, queue.index)
+        _replace_or_push(self.heads, entry)
+        _replace_or_push(self.by_tenant[queue.key.tenant], entry)
 
     def drop(self, queue: LaneQueue) -> None:
         """Take a lane out of this plan."""
@@ -231,10 +229,10 @@ class Group:
         heap = self.by_tenant.get(tenant)
         return None if heap is None else self._top(heap)
 
-    def next_tenant(self, counters: dict[TenantId, float]) -> tuple[float, TenantId] | None:
-        """The tenant with the lowest counter that still has a lane here."""
+    def next_tenant(self, counters: dict[TenantId, float]) -> tuple[float, TenantId]:
+        """The tenant with the lowest counter that still has a lane here. Ask only a group with a lane alive."""
         heap = self.tenants
-        while heap:
+        while True:
             counter, tenant = heap[0]
             if self.best_lane_of(tenant) is None:
                 heappop(heap)
@@ -242,7 +240,6 @@ class Group:
                 heapreplace(heap, (counters[tenant], tenant))
             else:
                 return heap[0]
-        return None
 
 
 def _replace_or_push(heap: list[HeadEntry], entry: HeadEntry) -> None:

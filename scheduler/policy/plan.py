@@ -264,12 +264,10 @@ class _Planner:
         counters = self.counters[groups[0].priority]
         if len(groups) == 1:
             group = groups[0]
-            tenant = group.next_tenant(counters)
-            entry = group.best_lane_of(tenant[1]) if tenant is not None else None
+            entry = group.best_lane_of(group.next_tenant(counters)[1])
             assert entry is not None  # noqa: S101 - the group has a lane alive
             return group.lanes[entry[3]]
-        seats = [seat for g in groups if (seat := g.next_tenant(counters)) is not None]
-        tenant_id = min(seats)[1]
+        tenant_id = min(g.next_tenant(counters) for g in groups)[1]
         offers = [(entry[:3], g.lanes[entry[3]]) for g in groups if (entry := g.best_lane_of(tenant_id)) is not None]
         return min(offers, key=lambda offer: offer[0])[1]
 
@@ -330,7 +328,7 @@ class _Planner:
         if queue.head is None:
             group.drop(queue)
         else:
-            group.renew(queue)
+            group.renew(queue, queue.head)
 
     # What the plan leaves behind
 

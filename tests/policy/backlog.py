@@ -57,6 +57,7 @@ class Backlog:
     resources: dict[ResourceId, ResourceView] = field(default_factory=dict)
     demands: dict[tuple[ResourceId, ...], DemandView] = field(default_factory=dict)
     lanes: dict[LaneKey, list[TaskView]] = field(default_factory=dict)
+    deadlines: dict[LaneKey, list[TaskView]] = field(default_factory=dict)
     running: dict[TaskId, Start] = field(default_factory=dict)
     clocks: dict[PriorityClass, float] = field(default_factory=dict)
     credits: dict[tuple[PoolId, PriorityClass], float] = field(default_factory=dict)
@@ -105,6 +106,8 @@ class Backlog:
 
     def add(self, lane: LaneKey, task: TaskView) -> None:
         insort(self.lanes.setdefault(lane, []), task, key=_place)
+        if task.latest_start is not None:
+            insort(self.deadlines.setdefault(lane, []), task, key=_latest_start)
 
     def withdraw(self, lane: LaneKey, task: TaskId) -> bool:
         """Take a waiting task away; False when it does not wait here."""
@@ -112,6 +115,8 @@ class Backlog:
         for index, view in enumerate(waiting):
             if view.id == task:
                 del waiting[index]
+                if view.latest_start is not None:
+                    self.deadlines[lane].remove(view)
                 if not waiting:
                     del self.lanes[lane]
                 return True
@@ -181,12 +186,11 @@ class Backlog:
                 WorkerView(worker, pool, max(0, slots - at_worker[worker, pool]))
                 for (worker, pool), slots in self.workers.items()
             ),
-            lanes=tuple(_window(key, tasks, width) for key, tasks in self.lanes.items()),
+            lanes=tuple(self._window(key, tasks, width) for key, tasks in self.lanes.items()),
             clocks=dict(self.clocks),
             credits=dict(self.credits),
         )
 
-
-def _window(key: LaneKey, tasks: list[TaskView], width: int) -> Lane:
-    urgent = sorted((t for t in tasks if t.latest_start is not None), key=_latest_start)
-    return Lane(key, tuple(tasks[:width]), tuple(urgent[:width]), more=len(tasks) > width)
+    def _window(self, key: LaneKey, tasks: list[TaskView], width: int) -> Lane:
+        urgent = self.deadlines.get(key, [])
+        return Lane(key, tuple(tasks[:width]), tuple(urgent[:width]), more=len(tasks) > width)

@@ -17,7 +17,7 @@ from scheduler.policy.states import TaskState, may_move
 from scheduler.policy.types import FailureClass, Outcome, ResourceId
 from tests.policy.build import bucket, semaphore
 
-S, O, F = TaskState, Outcome, FailureClass
+S, F = TaskState, FailureClass
 RULE = RetryRule(max_attempts=3, jitter=False)
 ONE, TWO = ResourceId(1), ResourceId(2)
 
@@ -45,30 +45,30 @@ def test_every_end_of_an_attempt_is_a_legal_move(
 
 
 def test_success_and_cancellation_end_a_task() -> None:
-    assert verdict(O.SUCCEEDED) == Verdict(S.SUCCEEDED)
-    assert verdict(O.CANCELLED) == Verdict(S.CANCELLED)
+    assert verdict(Outcome.SUCCEEDED) == Verdict(S.SUCCEEDED)
+    assert verdict(Outcome.CANCELLED) == Verdict(S.CANCELLED)
 
 
 def test_a_late_success_does_not_undo_a_cancellation() -> None:
-    assert verdict(O.SUCCEEDED, cancel_requested=True) == Verdict(S.CANCELLED)
+    assert verdict(Outcome.SUCCEEDED, cancel_requested=True) == Verdict(S.CANCELLED)
 
 
-@pytest.mark.parametrize("outcome", [O.FAILED, O.TIMED_OUT, O.LOST])
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST])
 def test_an_attempt_that_failed_without_a_word_is_tried_again_until_attempts_are_spent(outcome: Outcome) -> None:
     assert verdict(outcome) == Verdict(S.RETRYING, due_at=101.0)
     assert verdict(outcome, attempt=3) == Verdict(S.DEAD_LETTERED)
 
 
 def test_a_permanent_failure_fails_the_task_and_a_billing_one_dead_letters_it() -> None:
-    assert verdict(O.FAILED, Failure(F.PERMANENT, "no")) == Verdict(S.FAILED)
-    assert verdict(O.FAILED, Failure(F.PROVIDER_BILLING, "no")) == Verdict(S.DEAD_LETTERED)
-    assert verdict(O.FAILED, Failure(F.THROTTLED, "no", 3_601.0)) == Verdict(S.DEAD_LETTERED)
+    assert verdict(Outcome.FAILED, Failure(F.PERMANENT, "no")) == Verdict(S.FAILED)
+    assert verdict(Outcome.FAILED, Failure(F.PROVIDER_BILLING, "no")) == Verdict(S.DEAD_LETTERED)
+    assert verdict(Outcome.FAILED, Failure(F.THROTTLED, "no", 3_601.0)) == Verdict(S.DEAD_LETTERED)
 
 
 def test_a_hand_back_costs_no_attempt() -> None:
-    assert verdict(O.RELEASED, attempt=3) == Verdict(S.READY, spent=False)
+    assert verdict(Outcome.RELEASED, attempt=3) == Verdict(S.READY, spent=False)
     later = Failure(F.CAPACITY, "not now", 30.0)
-    assert verdict(O.RELEASED, later, attempt=3) == Verdict(S.RETRYING, due_at=130.0, spent=False)
+    assert verdict(Outcome.RELEASED, later, attempt=3) == Verdict(S.RETRYING, due_at=130.0, spent=False)
 
 
 def test_only_a_throttled_answer_closes_the_limit() -> None:
