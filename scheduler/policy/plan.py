@@ -60,6 +60,7 @@ class _Planner:
         self.order = order
         self.starts: list[Start] = []
         self.holds: list[Hold] = []
+        self.wakes: list[float] = []
         self.truncated = False
         self.levels = {r.id: Level(r, self.now) for r in snapshot.resources.values()}
         self.demands: dict[DemandId, Demand] = {}
@@ -282,8 +283,13 @@ class _Planner:
         return lacking
 
     def _note(self, queue: LaneQueue, lacking: list[Lack]) -> None:
+        """Say why a lane waits and until when; the plan looks again as soon as one of the limits has enough.
+
+        From then on the head no longer speaks for that limit, and others may go.
+        """
         level, amount, short = lacking[0]
         known = [s.look_again_at for _, _, s in lacking if s.look_again_at is not None]
+        self.wakes.extend(known)
         again = max(known) if len(known) == len(lacking) else None
         self.holds.append(Hold(queue.key, WaitReason.RESOURCE, again, level.id, amount, short.available))
 
@@ -334,7 +340,6 @@ class _Planner:
 
     def _finish(self) -> Plan:
         self._hold_full_pools()
-        again = [h.look_again_at for h in self.holds if h.look_again_at is not None]
         changed: dict[ResourceId, float] = {
             level.id: level.available for level in self.levels.values() if level.changed and level.limit.is_bucket
         }
@@ -342,7 +347,7 @@ class _Planner:
             now=self.now,
             starts=tuple(self.starts),
             holds=tuple(self.holds),
-            look_again_at=min(again, default=None),
+            look_again_at=min(self.wakes, default=None),
             truncated=self.truncated,
             levels=changed,
             counters={seat: self.counters[seat[1]][seat[0]] for seat in self.charged},

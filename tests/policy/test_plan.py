@@ -125,15 +125,19 @@ def test_several_resources_are_taken_together_or_not_at_all() -> None:
     assert make_plan(backlog.snapshot(4.0)).levels == {full: 6.0, short: 0.0}
 
 
-def test_a_head_that_lacks_several_limits_waits_for_the_last_of_them() -> None:
+def test_a_head_that_lacks_several_limits_waits_for_the_last_and_frees_each_as_it_fills() -> None:
     backlog = one_pool()
     soon, late = backlog.bucket(1, rate=1.0, burst=9.0, level=0.0), backlog.bucket(2, rate=1.0, burst=9.0, level=-5.0)
     wait(backlog, task(1), needs={soon: 1.0, late: 1.0})
-    assert make_plan(backlog.snapshot(0.0)).look_again_at == pytest.approx(6.0)
+    plan = make_plan(backlog.snapshot(0.0))
+    assert plan.holds[0].look_again_at == pytest.approx(6.0)
+    assert plan.look_again_at == pytest.approx(1.0)
     gpu = backlog.semaphore(3, permits=0)
     wait(backlog, task(2), tenant=2, needs={soon: 1.0, gpu: 1.0})
     backlog.lanes.pop(next(iter(backlog.lanes)))
-    assert make_plan(backlog.snapshot(0.0)).look_again_at is None
+    plan = make_plan(backlog.snapshot(0.0))
+    assert plan.holds[0].look_again_at is None, "nobody knows when a permit comes back"
+    assert plan.look_again_at == pytest.approx(1.0)
 
 
 def test_nothing_with_a_lower_score_takes_what_a_head_speaks_for() -> None:
