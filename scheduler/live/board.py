@@ -7,10 +7,10 @@ removes control characters from every text. It must never fail on a snapshot: a 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2s
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 CLASSES: Final = ("critical", "high", "normal", "low")
 NAME_CHARS_MAX: Final = 200
@@ -165,6 +165,7 @@ class Board:
 
 
 EMPTY: Final = Board()
+_Named = TypeVar("_Named", PoolView, ResourceView, WorkerView)
 
 
 def read_board(seq: int, as_of_s: float, body: _Json) -> Board:
@@ -184,11 +185,19 @@ def read_board(seq: int, as_of_s: float, body: _Json) -> Board:
             oldest_waiting_s=_number(totals, "oldest_waiting_s"),
         ),
         history=History(**{name: _series(history, name) for name in History.__dataclass_fields__}),
-        pools=tuple(_pool(item) for item in _items(body, "pools")),
-        resources=tuple(_resource(item) for item in _items(body, "resources")),
+        pools=_unlike(_pool(item) for item in _items(body, "pools")),
+        resources=_unlike(_resource(item) for item in _items(body, "resources")),
         failures=tuple(_failure(item) for item in _items(body, "failures")),
-        workers=tuple(_worker(item) for item in _items(body, "workers")),
+        workers=_unlike(_worker(item) for item in _items(body, "workers")),
     )
+
+
+def _unlike(views: Iterable[_Named]) -> tuple[_Named, ...]:
+    """The views without those whose id came before: an id stands once on a page, whatever the snapshot holds."""
+    first: dict[str, _Named] = {}
+    for view in views:
+        first.setdefault(view.id, view)
+    return tuple(first.values())
 
 
 def _pool(item: _Json) -> PoolView:

@@ -12,6 +12,7 @@ from typing import Final
 
 BAR_WIDTH: Final = 1000
 SPARK_POINTS: Final = 30
+_NOTHING: Final = 1e-9
 SLOW_EVERY: Final = 5  # history moves once per this many snapshots, so that frames stay small
 
 
@@ -93,7 +94,7 @@ def segments(parts: Sequence[tuple[str, float]], whole: float) -> list[Segment]:
     for name, value in parts:
         if value <= 0 or whole <= 0:
             continue
-        width = min(max(round(BAR_WIDTH * value / whole), 8), BAR_WIDTH - x)
+        width = min(max(round(BAR_WIDTH * min(value / whole, 1.0)), 8), BAR_WIDTH - x)
         drawn.append(Segment(name, x, width))
         x += width
     return drawn
@@ -121,8 +122,8 @@ def _rows(level: dict[str, list[float]], length: int, interval_s: float) -> list
 
 
 def nice_top(highest: float) -> float:
-    """The next round number at or above the highest value; 1 when everything is zero."""
-    if highest <= 0:
+    """The next round number at or above the highest value; 1 when everything is zero, or as good as zero."""
+    if highest < _NOTHING:
         return 1.0
     scale = 1.0
     while scale > highest:

@@ -1,0 +1,58 @@
+"""People with different permissions, and a process that has forgotten every board it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.cache import cache
+from django.test import Client
+
+from scheduler.live.newest import newest
+from scheduler.models import Pool, Snapshot
+from tests.live import sample
+
+PERMISSIONS = {"nobody": [], "viewer": ["view_console"], "operator": ["view_console", "operate_pool"]}
+PASSWORD = "correct horse battery staple"
+
+SignIn = Callable[[str], Client]
+
+
+@pytest.fixture(autouse=True)
+def forgetful() -> Iterator[None]:
+    newest.forget()
+    cache.clear()
+    yield
+    newest.forget()
+
+
+@pytest.fixture
+def person(db: None) -> Callable[[str], User]:
+    def make(role: str) -> User:
+        user = User.objects.create_user(role, password=PASSWORD)
+        user.user_permissions.set(Permission.objects.filter(codename__in=PERMISSIONS[role]))
+        return user
+
+    return make
+
+
+@pytest.fixture
+def signed_in(person: Callable[[str], User]) -> SignIn:
+    def sign_in(role: str) -> Client:
+        client = Client()
+        if role != "anonymous":
+            client.force_login(person(role))
+        return client
+
+    return sign_in
+
+
+@pytest.fixture
+def llm(db: None) -> Pool:
+    return Pool.objects.create(name="llm", executor="llm")
+
+
+@pytest.fixture
+def snapshot(db: None) -> Snapshot:
+    return Snapshot.objects.create(body=sample.body())
