@@ -125,26 +125,24 @@ class LaneQueue:
         """Choose the next head: FIFO, unless the nearest deadline makes its task score higher."""
         lane, taken = self.lane, self.taken
         fifo, urgent, at = lane.fifo, lane.urgent, self.fifo_at
-        head: TaskView | None = None
         if taken:
             while at < len(fifo) and fifo[at].id in taken:
                 at += 1
             self.fifo_at = at
-        if at < len(fifo):
-            head = fifo[at]
-            self.head_score = score(head, lane.key.priority, now=now, policy=order)
-        if urgent:
             while self.urgent_at < len(urgent) and urgent[self.urgent_at].id in taken:
                 self.urgent_at += 1
-            if self.urgent_at < len(urgent):
-                rival = urgent[self.urgent_at]
-                rival_score = score(rival, lane.key.priority, now=now, policy=order)
-                if head is None or rival_score > self.head_score:
-                    head, self.head_score = rival, rival_score
         if lane.more and (at >= len(fifo) or (self.urgent_at >= len(urgent) >= len(fifo))):
             self.spent = True
-        else:
-            self.head = head
+            return
+        self.head = None
+        if at < len(fifo):
+            self.head = fifo[at]
+            self.head_score = score(self.head, lane.key.priority, now=now, policy=order)
+        if self.urgent_at < len(urgent):
+            rival = urgent[self.urgent_at]
+            rival_score = score(rival, lane.key.priority, now=now, policy=order)
+            if self.head is None or rival_score > self.head_score:
+                self.head, self.head_score = rival, rival_score
 
     def pop(self, now: float, order: OrderPolicy) -> None:
         """Take the head and show the next one."""

@@ -238,3 +238,19 @@ class Plan:
     counters: Mapping[tuple[TenantId, PriorityClass], float]
     clocks: Mapping[PriorityClass, float]
     credits: Mapping[tuple[PoolId, PriorityClass], float]
+
+
+class LeasedTask(NamedTuple):
+    """An attempt to run. `payload` is JSON text, or None when another worker is to pick it up."""
+
+    lease: LeaseId
+    task: TaskId
+    attempt: int
+    pool: PoolId
+    tenant: TenantId
+    kind: str
+    key: str | None
+    timeout_s: float | None
+    deadline_at: float | None
+    worker: WorkerId
+    payload: str | None

@@ -194,7 +194,7 @@ def test_a_head_that_also_waits_for_a_permit_does_not_hide_a_bucket_that_has_fil
     gpu, api = stage.backlog.semaphore(1, permits=1), stage.backlog.bucket(2, rate=1.0, burst=10.0, level=0.0)
     stage.submit("long", needs={gpu: 1.0}, runs_s=1_000.0)
     stage.run(until=0.0)
-    stage.submit("both", needs={gpu: 1.0, api: 4.0})
+    stage.submit("both", priority=HIGH, needs={gpu: 1.0, api: 4.0})
     stage.submit("small", tenant=2, needs={api: 1.0})
     stage.run(until=10.0)
     assert [round(t, 3) for t in stage.times("small")] == [4.0]
