@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import Product, running, status_of
+from tests.support.processes import Product, call, running, status_of
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.acceptance
@@ -54,6 +54,26 @@ def test_ctrl_c_stops_everything(product: Product) -> None:
         assert serve.left_behind() != []
         serve.interrupt()
         assert serve.wait() == 0, serve.text()
+        assert serve.left_behind() == []
+
+
+@linux_only
+def test_a_second_ctrl_c_does_not_wait_for_running_work(product: Product) -> None:
+    credentials = product.credentials()
+    with product.serving() as serve:
+        provider = credentials["provider_url"].removesuffix("/v1")
+        wait_until(lambda: status_of(f"{provider}/healthz") == 200, what="the provider simulator")
+        assert call("POST", f"{provider}/faults", [{"kind": "hang"}])[0] == 200
+        payload = {"messages": [{"role": "user", "content": "hello"}]}
+        status, task = product.call(
+            "POST", "/api/v1/tasks", {"pool": "llm", "payload": payload}, token=credentials["token"]
+        )
+        assert status == 202, task
+        wait_until(lambda: call("GET", f"{provider}/stats")[1]["in_flight"] == 1, what="the task to be at the provider")
+        serve.interrupt()
+        wait_until(lambda: "Once more to stop at once" in serve.text(), what="the first Ctrl-C to be heard")
+        serve.interrupt()
+        assert serve.wait(10) == 130, serve.text()
         assert serve.left_behind() == []
 
 

@@ -162,19 +162,24 @@ class Product:
 
     def call(self, method: str, path: str, body: object = None, *, token: str | None = None) -> tuple[int, Any]:
         """Make one API call; returns the status and the decoded answer."""
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.url}{path}", data=data, headers=headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=70) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.load(error)
+        return call(method, f"{self.url}{path}", body, token=token)
 
     def postgres_pid(self) -> int:
         """Return the process number of its database server."""
         return int((self.data_dir / "postgres" / "postmaster.pid").read_text(encoding="ascii").split("\n", 1)[0])
+
+
+def call(method: str, url: str, body: object = None, *, token: str | None = None) -> tuple[int, Any]:
+    """Make one call with JSON; returns the status and the decoded answer."""
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data=data, headers=headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=70) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
 
 
 def status_of(url: str) -> int | None:
