@@ -26,9 +26,8 @@ from scheduler.engine.executors.base import (
 )
 from scheduler.policy.payload import fault_in_json
 from scheduler.policy.retry import Failure
-from scheduler.policy.types import FailureClass, LeaseId, Outcome
+from scheduler.policy.types import FailureClass, LeasedTask, LeaseId, Outcome
 from scheduler.services.settle import Report
-from scheduler.store.dispatch import LeasedTask
 
 logger = logging.getLogger(__name__)
 

@@ -34,11 +34,10 @@ from scheduler.engine.outbox import Outbox
 from scheduler.engine.pools import Pools
 from scheduler.engine.renewal import Renewal
 from scheduler.engine.settings import EngineSettings
-from scheduler.policy.types import Hold, LeaseId, Outcome, PoolId, WorkerId
+from scheduler.policy.types import Hold, LeasedTask, LeaseId, Outcome, PoolId, WorkerId
 from scheduler.services import heartbeat
 from scheduler.services.dispatch import Dispatched, dispatch
 from scheduler.services.settle import Report
-from scheduler.store.dispatch import LeasedTask
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,7 @@ It never asks who ended the lease: a report, a timeout, a cancellation and the r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from scheduler.policy.retry import Failure, GiveUp, GiveUpReason, Retry, RetryRule, decide_retry
 from scheduler.policy.states import TaskState
@@ -20,8 +19,7 @@ THROTTLE_DEFAULT_S: Final = 1.0
 """How long a throttled limit is left alone when the provider named no time."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndedLease:
+class EndedLease(NamedTuple):
     """A lease that just ended: which attempt of which task it was, and whether it had been told to stop."""
 
     task: int
@@ -29,8 +27,7 @@ class EndedLease:
     cancel_requested: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The task's next state. `spent` False gives the attempt back; `due_at` is set for `retrying`."""
 
     state: TaskState

@@ -19,6 +19,7 @@ from scheduler.policy.types import (
     DemandView,
     Hold,
     Lane,
+    LeasedTask,
     Plan,
     PoolId,
     ResourceId,
@@ -47,7 +48,7 @@ class Dispatched:
     """
 
     now: float
-    leased: tuple[store.LeasedTask, ...]
+    leased: tuple[LeasedTask, ...]
     look_again_at: float | None
     next_due_at: float | None
     again: bool

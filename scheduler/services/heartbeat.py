@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from scheduler.policy.types import LeaseId, PoolId, WorkerId
+from scheduler.policy.types import LeasedTask, LeaseId, PoolId, WorkerId
 from scheduler.store import leases as store
-from scheduler.store.dispatch import LeasedTask
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,16 @@ from django.db import transaction
 
 from scheduler.policy.limits import Limit, limit_at, shortage
 from scheduler.policy.states import TaskState
-from scheduler.policy.types import DemandId, DemandView, Hold, PoolId, PriorityClass, ResourceId, ResourceKind, WaitReason
+from scheduler.policy.types import (
+    DemandId,
+    DemandView,
+    Hold,
+    PoolId,
+    PriorityClass,
+    ResourceId,
+    ResourceKind,
+    WaitReason,
+)
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import overview as store
 from scheduler.store import resources as resource_store
@@ -87,7 +96,7 @@ class _Picture:
 
     def body(self, before: store.SnapshotRow | None, *, interval_s: float) -> dict[str, object]:
         pools = [self._pool(pool) for pool in self.pools]
-        totals = self._overall(pools)
+        totals = self._overall()
         seq = 1 if before is None else before.seq + 1
         return {
             "seq": seq,
@@ -101,7 +110,7 @@ class _Picture:
             "workers": [self._worker(row) for row in self.workers],
         }
 
-    def _overall(self, pools: list[dict[str, object]]) -> dict[str, object]:
+    def _overall(self) -> dict[str, object]:
         oldest = [self.now - at for at in self.oldest.values()]
         rates = {total: sum(self._rate(pool.id, total) for pool in self.pools) for total in _TOTALS}
         return {

@@ -14,7 +14,7 @@ from scheduler.policy.types import (
     FairCounter,
     Lane,
     LaneKey,
-    LeaseId,
+    LeasedTask,
     Plan,
     PoolId,
     PoolView,
@@ -23,7 +23,6 @@ from scheduler.policy.types import (
     ResourceKind,
     ResourceView,
     Start,
-    TaskId,
     TaskView,
     TenantId,
     TenantView,
@@ -60,23 +59,6 @@ class InFlight:
     demand: DemandId
     leases: int
     held: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LeasedTask:
-    """An attempt to run. `payload` is JSON text, or None when another worker is to pick it up."""
-
-    lease: LeaseId
-    task: TaskId
-    attempt: int
-    pool: PoolId
-    tenant: TenantId
-    kind: str
-    key: str | None
-    timeout_s: float | None
-    deadline_at: float | None
-    worker: WorkerId
-    payload: str | None
 
 
 def lock(promote_max: int) -> int:

@@ -7,9 +7,8 @@ from typing import Final
 
 import orjson
 
-from scheduler.policy.types import LeaseId, PoolId, WorkerId
+from scheduler.policy.types import LeasedTask, LeaseId, PoolId, WorkerId
 from scheduler.store import queries
-from scheduler.store.dispatch import LeasedTask
 
 _SQL: Final = queries.load("leases.sql")
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -18,8 +17,7 @@ _SQL: Final = queries.load("settle.sql")
 MESSAGE_CHARS_MAX: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """How one lease ends, as it goes into history. `usage` is JSON text."""
 
     lease: LeaseId
@@ -30,8 +28,7 @@ class Ending:
     usage: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EndedRow:
+class EndedRow(NamedTuple):
     """A lease that was current and is no more."""
 
     lease: LeaseId
@@ -76,13 +73,11 @@ def load_retry_rules(tasks: Sequence[TaskId]) -> dict[TaskId, RetryRule]:
     for task, max_attempts, initial_s, multiplier, max_s, own in queries.fetch(
         _SQL["read_retry_rules"], {"tasks": list(tasks)}
     ):
-        mine = orjson.loads(own) if own is not None else {}
+        rule = {"initial_backoff_s": initial_s, "multiplier": multiplier, "max_backoff_s": max_s, "jitter": True}
+        if own is not None:
+            rule |= orjson.loads(own)
         rules[task] = RetryRule(
-            max_attempts=max_attempts,
-            initial_s=mine.get("initial_backoff_s", initial_s),
-            multiplier=mine.get("multiplier", multiplier),
-            max_backoff_s=mine.get("max_backoff_s", max_s),
-            jitter=mine.get("jitter", True),
+            max_attempts, rule["initial_backoff_s"], rule["multiplier"], rule["max_backoff_s"], rule["jitter"]
         )
     return rules
 

@@ -11,6 +11,7 @@ from scheduler.policy.admission import Submission
 from scheduler.policy.retry import Failure
 from scheduler.policy.types import (
     FailureClass,
+    LeasedTask,
     Outcome,
     PoolId,
     PriorityClass,
@@ -24,7 +25,6 @@ from scheduler.services.dispatch import Dispatched, dispatch
 from scheduler.services.settle import Report, Settled, settle
 from scheduler.services.submit import submit_batch
 from scheduler.store import resources as resource_store
-from scheduler.store.dispatch import LeasedTask
 
 
 def make_tenant(slug: str = "acme", **fields: Any) -> TenantId:
