@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from django.db import DatabaseError, close_old_connections, connection
 
 from scheduler.engine.attempt import Running, Stop
+from scheduler.engine.db_thread import own_connection
 from scheduler.policy.types import LeaseId, WorkerId
 from scheduler.services import heartbeat
 
@@ -62,6 +63,7 @@ class Renewal:
         self._thread.join()
 
     def _run(self) -> None:
+        own_connection()
         try:
             while not self._ending.is_set():
                 self._ending.wait(self._step())

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from django.db import DatabaseError, connection
 
+from scheduler.engine.db_thread import close_connection
 from scheduler.engine.doorbell import on_settled
 from scheduler.errors import Unavailable
 from scheduler.policy.states import TERMINAL, TaskState
@@ -86,7 +87,7 @@ class WaitHub:
         finally:
             off()
             self._watch = None
-            await self._loop.run_in_executor(self._thread, connection.close)
+            await self._loop.run_in_executor(self._thread, close_connection)
 
     async def _look(self) -> float:
         """Answer those whose tasks have ended; returns how long to pause."""
