@@ -11,7 +11,7 @@ import pytest
 from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.models import Attempt, Leader, Pool, Task
 from scheduler.policy.admission import RetrySettings
-from scheduler.policy.types import TenantId, WorkerId
+from scheduler.policy.types import PoolId, TenantId, WorkerId
 from scheduler.services import heartbeat
 from scheduler.services.dispatch import dispatch
 from scheduler.services.pools import edit_pool, load_pool, pause_pool, resume_pool
@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 from tests.support.work import make_pool, make_tenant, submit_tasks
 
 # An engine with these looks only when a bell or the clock says so.
-PATIENT = {"poll_s": 60.0, "leader_ttl_s": 120.0}
+PATIENT: dict[str, Any] = {"poll_s": 60.0, "leader_ttl_s": 120.0}
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_leader_that_loses_its_term_keeps_working_for_the_new_one(tenant: Tena
 
 def test_what_the_leader_was_given_by_another_plan_is_picked_up(tenant: TenantId) -> None:
     """Two that believe they lead: any engine may plan, and nobody's work is left lying."""
-    pool = Pool.objects.get().pk
+    pool = PoolId(Pool.objects.get().pk)
     Pool.objects.update(paused_at="2026-01-01T00:00:00Z")
     with engine({"p": at_once}) as running:
         wait_until(lambda: running.engine.leading)
@@ -131,7 +131,7 @@ def test_what_the_leader_was_given_by_another_plan_is_picked_up(tenant: TenantId
 
 def test_what_a_dead_engine_was_given_goes_to_another_without_spending_an_attempt(tenant: TenantId) -> None:
     dead = WorkerId("00000000-0000-4000-8000-000000000003")
-    heartbeat.register(dead, name="dead", kind="engine", slots={Pool.objects.get().pk: 4})
+    heartbeat.register(dead, name="dead", kind="engine", slots={PoolId(Pool.objects.get().pk): 4})
     [task] = submit_tasks(tenant, retry=RetrySettings(max_attempts=1))
     assert dispatch(me=WorkerId("00000000-0000-4000-8000-000000000004")).leased[0].worker == dead
     with engine({"p": at_once}):
@@ -235,7 +235,7 @@ def test_cut_connections_cost_nothing_but_a_moment(tenant: TenantId, live_databa
     go_on = threading.Event()
 
     async def handler(_ctx: object, payload: object) -> object:
-        while payload and not go_on.is_set():
+        while payload and not go_on.is_set():  # noqa: ASYNC110  # the event is another thread's
             await asyncio.sleep(0.01)
         return None
 
@@ -265,7 +265,7 @@ def test_reports_that_could_not_be_sent_during_an_outage_are_sent_after_it(
     go_on, ended = threading.Event(), threading.Event()
 
     async def handler(_ctx: object, _payload: object) -> object:
-        while not go_on.is_set():
+        while not go_on.is_set():  # noqa: ASYNC110  # the event is another thread's
             await asyncio.sleep(0.01)
         ended.set()
         return "worth keeping"
