@@ -85,7 +85,7 @@ def test_an_engine_gets_more_time_to_stop_than_it_takes() -> None:
 
 
 @pytest.fixture
-def environ(tmp_path: Path, django_db_setup: str) -> Iterator[dict[str, str]]:  # noqa: ARG001  # the server must be up
+def environ(tmp_path: Path, django_db_setup: str) -> Iterator[dict[str, str]]:  # the server must be up
     """What compose gives its containers, with an empty database of ours in the place of its own."""
     secret = tmp_path / "secret"
     secret.write_text("a secret of at least thirty-two characters")
