@@ -1,6 +1,7 @@
 """The ASGI application: HTTP through Django, websockets through channels behind an origin check."""
 
 import os
+from typing import Any
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
@@ -13,9 +14,18 @@ http = get_asgi_application()
 
 from django.conf import settings  # noqa: E402  # after the registry is ready
 
+from scheduler.api.asgi import ApiHandler, is_for_api  # noqa: E402  # as below
 from scheduler.consumers.routing import websocket_urlpatterns  # noqa: E402  # it knows models, which need the registry
 
 # A browser sends its origin, and only ours may connect; a missing one is refused too.
 routes = URLRouter(websocket_urlpatterns)  # type: ignore[arg-type]  # the types know channels' own routes only
 sockets = OriginValidator(AuthMiddlewareStack(routes), settings.CSRF_TRUSTED_ORIGINS)
-application = ProtocolTypeRouter({"http": http, "websocket": sockets})
+api = ApiHandler()
+
+
+async def web(scope: Any, receive: Any, send: Any) -> None:
+    """The API goes without the console's middleware."""
+    await (api if is_for_api(scope["path"]) else http)(scope, receive, send)
+
+
+application = ProtocolTypeRouter({"http": web, "websocket": sockets})

@@ -31,10 +31,10 @@ class StrictParser(Parser):
         bytes_max = BATCH_BYTES_MAX if request.path.endswith(BATCH_PATH) else BODY_BYTES_MAX
         declared = request.META.get("CONTENT_LENGTH") or "0"
         if declared.isdigit() and int(declared) > bytes_max:
-            raise _too_large(int(declared), bytes_max)
+            raise too_large(int(declared), bytes_max)
         body = request.body
         if len(body) > bytes_max:
-            raise _too_large(len(body), bytes_max)
+            raise too_large(len(body), bytes_max)
         return cast("dict[str, Any]", parse(body))
 
 
@@ -56,7 +56,8 @@ def parse(body: bytes) -> object:
         raise _unkept(f"The body holds a number of more than {digits} digits; send it as a string.") from None
 
 
-def _too_large(size: int, bytes_max: int) -> Refused:
+def too_large(size: int, bytes_max: int) -> Refused:
+    """The refusal of a body."""
     return Refused(f"The body has {size} bytes; at most {bytes_max} are taken here.", code="body_too_large")
 
 

@@ -17,13 +17,13 @@ router = Router(tags=["resources"])
 
 
 @router.get("/resources", auth=READ, operation_id="list_resources", response={200: ResourcesOut, PROBLEMS: Problem})
-def get_resources(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - ninja's signature
+def get_resources(request: HttpRequest) -> HttpResponse:
     """All shared limits and what is left of them."""
     return respond(200, ResourcesOut(resources=[present_resource(r) for r in list_resources()]))
 
 
 @router.get("/resources/{name}", auth=READ, operation_id="get_resource", response={200: ResourceOut, PROBLEMS: Problem})
-def get_resource(request: HttpRequest, name: str) -> HttpResponse:  # noqa: ARG001 - ninja's signature
+def get_resource(request: HttpRequest, name: str) -> HttpResponse:
     """One shared limit."""
     return respond(200, present_resource(resource_detail(name)))
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
 from typing import Annotated, Final, TypeVar
 
 import orjson
-from asgiref.sync import sync_to_async
-from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 from pydantic import Field
 
 from scheduler import conf
-from scheduler.api.access import OPERATE, READ, SUBMIT, caller_of, check_pools, tenant_for_submit
-from scheduler.api.answers import In, once_per_key, respond
+from scheduler.api.access import (
+    OPERATE,
+    READ,
+    READ_ASYNC,
+    SUBMIT,
+    SUBMIT_ASYNC,
+    caller_of,
+    check_pools,
+    tenant_for_submit,
+)
+from scheduler.api.answers import KEY_HEADER, In, once_per_key, respond
 from scheduler.api.fields import PROBLEMS, Name, Priority, Problem, Text
 from scheduler.api.task_schemas import (
     AcceptedOut,
@@ -33,16 +40,19 @@ from scheduler.api.task_schemas import (
     present_task,
     present_why,
 )
+from scheduler.api.threads import in_thread
+from scheduler.engine.doorbell import ring
 from scheduler.engine.group_commit import GROUP_COMMIT
 from scheduler.engine.wait_hub import wait_hub
 from scheduler.errors import Conflict, FieldError, Refused
+from scheduler.policy.admission import Submission
 from scheduler.policy.states import TERMINAL, TaskState
 from scheduler.policy.types import PriorityClass, TaskId
 from scheduler.reads.tasks import ID_MAX, PAGE_MAX, TaskDetail, TaskQuery, list_tasks, task_detail
 from scheduler.reads.why import why
 from scheduler.services.cancel import cancel
 from scheduler.services.replay import replay
-from scheduler.services.submit import submit_batch
+from scheduler.services.submit import Accepted, submit_batch
 
 router = Router(tags=["tasks"])
 
@@ -66,22 +76,30 @@ class TaskFilterIn(In):
 
 @router.post(
     "/tasks",
-    auth=SUBMIT,
+    auth=SUBMIT_ASYNC,
     operation_id="submit_task",
     response={202: AcceptedOut, 200: AcceptedOut, PROBLEMS: Problem},
 )
-def submit_task(request: HttpRequest, body: SubmitIn) -> HttpResponse:
+async def submit_task(request: HttpRequest, body: SubmitIn) -> HttpResponse:
     """Take in one task. 200 instead of 202 when its key was used before for the same content."""
     caller = caller_of(request)
-    tenant = tenant_for_submit(caller, body.tenant)
     check_pools(caller, {body.pool})
     submission = body.submission()
+    if caller.tenant_id is None or KEY_HEADER in request.headers:
+        return await in_thread(lambda: _submit_once(request, body, submission))
+    accepted = await asyncio.wrap_future(GROUP_COMMIT.join(tenant_for_submit(caller, body.tenant), submission))
+    ring()
+    return respond(*_accepted(accepted))
 
-    def act() -> tuple[int, AcceptedOut]:
-        accepted = GROUP_COMMIT.submit(tenant, submission)
-        return 200 if accepted.duplicate else 202, AcceptedOut.of(accepted)
 
-    return once_per_key(request, act)
+def _submit_once(request: HttpRequest, body: SubmitIn, submission: Submission) -> HttpResponse:
+    """The way of a submission that has to ask the database for more than to be stored."""
+    tenant = tenant_for_submit(caller_of(request), body.tenant)
+    return once_per_key(request, lambda: _accepted(GROUP_COMMIT.submit(tenant, submission)))
+
+
+def _accepted(accepted: Accepted) -> tuple[int, AcceptedOut]:
+    return 200 if accepted.duplicate else 202, AcceptedOut.of(accepted)
 
 
 @router.post("/tasks/batch", auth=SUBMIT, operation_id="submit_batch", response={202: BatchOut, PROBLEMS: Problem})
@@ -134,7 +152,7 @@ def get_result(request: HttpRequest, task_id: Path[Id]) -> HttpResponse:
 
 
 @router.get(
-    "/tasks/{task_id}/wait", auth=READ, operation_id="wait_task", response={200: TaskDetailOut, PROBLEMS: Problem}
+    "/tasks/{task_id}/wait", auth=READ_ASYNC, operation_id="wait_task", response={200: TaskDetailOut, PROBLEMS: Problem}
 )
 async def wait_task(
     request: HttpRequest, task_id: Path[Id], timeout_s: Annotated[float, Field(ge=0, le=WAIT_MAX_S)] = 30.0
@@ -145,10 +163,10 @@ async def wait_task(
     def look() -> TaskDetail:
         return task_detail(TaskId(task_id), tenant)
 
-    found = await _in_thread(look)
+    found = await in_thread(look)
     if found.task.state not in TERMINAL and timeout_s > 0:
         await wait_hub().wait(found.task.id, timeout_s=timeout_s)
-        found = await _in_thread(look)
+        found = await in_thread(look)
     return respond(200, present_detail(found))
 
 
@@ -198,16 +216,3 @@ def refuse_unknown(request: HttpRequest, known: set[str]) -> None:
 
 def _tuple(values: list[T] | None) -> tuple[T, ...] | None:
     return tuple(values) if values else None
-
-
-async def _in_thread(look: Callable[[], T]) -> T:
-    """Run a read in the request's thread and give its connection back: a waiting client holds none."""
-
-    def run() -> T:
-        try:
-            return look()
-        finally:
-            if not connection.in_atomic_block:
-                connection.close()
-
-    return await sync_to_async(run)()

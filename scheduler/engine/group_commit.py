@@ -1,14 +1,14 @@
 """Joins single submissions that come at the same time into one transaction.
 
-An idle process waits for nothing: the first caller stores its task at once. Those who come while it does so form the
-next batch, stored by one of them. It must never let one submission's fault reach another, and never take work out of a
-caller's own transaction.
+An idle process waits for nothing: the first submission is stored at once. Those that come meanwhile form the next
+batch. It must never let one submission's fault reach another, and never take work out of a caller's own transaction.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,91 +30,105 @@ BYTES_MAX: Final = 4 * 2**20
 
 @dataclass(slots=True, eq=False)
 class _Ticket:
-    """One waiting caller. `woken` is set when there is an `answer`, or when it is this caller's turn to store."""
+    """One submission and its answer to be."""
 
     tenant: TenantId
     submission: Submission
-    woken: threading.Event = field(default_factory=threading.Event)
-    answer: Accepted | BaseException | None = None
+    answer: Future[Accepted] = field(default_factory=Future)
 
 
 class GroupCommit:
-    """The waiting submissions of one process. Safe from any thread."""
+    """The waiting submissions of one process, and the thread that stores them. Safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: list[_Ticket] = []
         self._storing = False
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-commit")
+
+    def join(self, tenant: TenantId, submission: Submission) -> Future[Accepted]:
+        """Store one task with others; the future holds what became of it once that is committed.
+
+        It raises Refused, or the database's error.
+        """
+        ticket = _Ticket(tenant, submission)
+        with self._lock:
+            self._waiting.append(ticket)
+            if not self._storing:
+                self._storing = True
+                self._thread.submit(self._store_all)
+        return ticket.answer
 
     def submit(self, tenant: TenantId, submission: Submission) -> Accepted:
-        """Store one task; returns when it is committed. Raises Refused, or the database's error.
+        """Store one task and wait until it is committed. Raises Refused, or the database's error.
 
         Inside the caller's own transaction nothing is joined: the task commits with the rest of it.
         """
         if connection.in_atomic_block:
             return service.submit(tenant, submission)
-        mine = _Ticket(tenant, submission)
-        with self._lock:
-            self._waiting.append(mine)
-            my_turn = not self._storing
-            self._storing = True
-        if not my_turn:
-            mine.woken.wait()
-        if mine.answer is None:
-            self._store_batch()
-        if isinstance(mine.answer, BaseException):
-            raise mine.answer
-        assert mine.answer is not None  # noqa: S101 - the batch that a caller stores holds its own submission
-        return mine.answer
+        answer = self.join(tenant, submission)
+        # Who waits holds no connection: the thread that stores may need the last one of the pool.
+        connection.close()
+        return answer.result()
 
-    def _store_batch(self) -> None:
-        """Store what waits (the caller's own first), then hand the turn to the first who came meanwhile."""
-        with self._lock:
-            batch = self._take()
+    def _store_all(self) -> None:
+        """Store batch after batch until nobody waits; the connection is held no longer than that."""
         try:
-            _store(batch)
+            while batch := self._take():
+                _store(batch)
         finally:
-            with self._lock:
-                heir = self._waiting[0] if self._waiting else None
-                self._storing = heir is not None
-            for ticket in batch:
-                ticket.woken.set()
-            if heir is not None:
-                heir.woken.set()
+            connection.close()
 
     def _take(self) -> list[_Ticket]:
-        count = size = 0
-        for ticket in self._waiting[:TASKS_MAX]:
-            size += len(ticket.submission.payload)
-            if count and size > BYTES_MAX:
-                break
-            count += 1
-        batch, self._waiting = self._waiting[:count], self._waiting[count:]
-        return batch
+        """What goes into the next transaction. Empty: this thread is done, and the next to come begins anew."""
+        with self._lock:
+            count = size = 0
+            for ticket in self._waiting[:TASKS_MAX]:
+                size += len(ticket.submission.payload)
+                if count and size > BYTES_MAX:
+                    break
+                count += 1
+            batch, self._waiting = self._waiting[:count], self._waiting[count:]
+            self._storing = bool(batch)
+            return batch
 
 
 def _store(batch: list[_Ticket]) -> None:
-    """Answer every ticket."""
+    """Answer every ticket, whatever happens."""
     try:
         answers = service.submit_each([(t.tenant, t.submission) for t in batch])
     except (OperationalError, InterfaceError) as error:
         # The database does not answer: asking again for each would only make everybody wait longer.
-        for ticket in batch:
-            ticket.answer = error
+        connection.close()
+        _fail(batch, error)
     except (DatabaseError, CronoqError) as error:
         if len(batch) == 1:
-            batch[0].answer = error
+            _fail(batch, error)
             return
         logger.warning("a batch of %d submissions failed and is stored one by one: %s", len(batch), error)
         for ticket in batch:
             _store([ticket])
-    except BaseException as error:
-        for ticket in batch:
-            ticket.answer = error
-        raise
+    except Exception as error:
+        logger.exception("a batch of %d submissions failed", len(batch))
+        _fail(batch, error)
     else:
         for ticket, answer in zip(batch, answers, strict=True):
-            ticket.answer = answer
+            _answer(ticket, answer)
+
+
+def _fail(batch: list[_Ticket], error: Exception) -> None:
+    for ticket in batch:
+        _answer(ticket, error)
+
+
+def _answer(ticket: _Ticket, answer: Accepted | Exception) -> None:
+    """Tell the caller, unless it has gone."""
+    if not ticket.answer.set_running_or_notify_cancel():
+        return
+    if isinstance(answer, Exception):
+        ticket.answer.set_exception(answer)
+    else:
+        ticket.answer.set_result(answer)
 
 
 GROUP_COMMIT: Final = GroupCommit()

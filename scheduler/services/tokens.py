@@ -112,6 +112,12 @@ def authenticate(text: str) -> Principal | None:
     return Principal(row.tenant, row.tenant_slug, row.scopes, row.pools, row.public_id)
 
 
+def is_remembered(text: str) -> bool:
+    """Whether `authenticate` will answer for this token without asking the database."""
+    match = _TOKEN.fullmatch(text)
+    return match is None or _remembered(match.group(1)) is not None
+
+
 _lock: Final = threading.Lock()
 _rows: Final[dict[str, tuple[float, store.TokenRow]]] = {}
 

@@ -1,0 +1,102 @@
+"""Serves the API without the console's middleware: no session, no cookies, no forms, no thread per request.
+
+Every middleware of Django that is not async costs a change of thread on the way in and another on the way out; for a
+submission that was four fifths of its cost. The busiest two addresses, submit and wait, are async views and take no
+thread at all; the others run in one, as Django does it. It must never decide what a request means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from django.core.handlers.asgi import ASGIHandler
+from django.core.handlers.exception import convert_exception_to_response
+from django.http import HttpResponse
+
+from scheduler.api.bodies import BATCH_BYTES_MAX, too_large
+from scheduler.api.problems import answer_error
+
+logger = logging.getLogger(__name__)
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+PREFIX: Final = "/api/"
+WITH_PAGES: Final = frozenset({"/api/v1/docs", "/api/v1/openapi.json"})
+"""Looked at in a browser, and so served with the headers that pages have."""
+_THREADLESS: Final = re.compile(r"POST /api/v1/tasks|GET /api/v1/tasks/\d+/wait")
+
+
+def is_for_api(path: str) -> bool:
+    """Whether this handler serves the path."""
+    return path.startswith(PREFIX) and path not in WITH_PAGES
+
+
+class ApiHandler(ASGIHandler):
+    """Django's ASGI handler with nothing between the server and the view."""
+
+    def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - Django's signature
+        """The chain that Django would build from an empty MIDDLEWARE."""
+        self._view_middleware: list[Any] = []
+        self._template_response_middleware: list[Any] = []
+        self._exception_middleware: list[Any] = []
+        self._middleware_chain = convert_exception_to_response(self._get_response_async)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one request."""
+        if _THREADLESS.fullmatch(f"{scope['method']} {scope['path']}"):
+            await self._serve_threadless(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+    async def send_response(self, response: Any, send: Any) -> None:
+        """Send an answer with the headers that Django's middleware would add."""
+        response.headers.setdefault("Content-Length", str(len(response.content)))
+        response.headers.setdefault("X-Content-Type-Options", "nosniff")
+        response.headers.setdefault("Cache-Control", "no-store")
+        await super().send_response(response, send)
+
+    async def _serve_threadless(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer in the event loop; a client that hangs up ends its view."""
+        body = await _read(receive)
+        if body is None:
+            return
+        if isinstance(body, HttpResponse):
+            await self.send_response(body, send)
+            return
+        request, fault = self.create_request(scope, io.BytesIO(body))
+        view = asyncio.ensure_future(_respond(self, request, fault))
+        hung_up = asyncio.ensure_future(receive())
+        try:
+            await asyncio.wait((view, hung_up), return_when=asyncio.FIRST_COMPLETED)
+            if view.done():
+                await self.send_response(view.result(), send)
+        finally:
+            hung_up.cancel()
+            view.cancel()
+
+
+async def _respond(handler: ApiHandler, request: Any, fault: Any) -> Any:
+    return fault if request is None else await handler.get_response_async(request)
+
+
+async def _read(receive: Receive) -> bytes | HttpResponse | None:
+    """The body; the refusal of one that is larger than any may be; None when the client hung up."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > BATCH_BYTES_MAX:
+            return answer_error(too_large(size, BATCH_BYTES_MAX))
+        if not message.get("more_body", False):
+            return b"".join(parts)
