@@ -22,11 +22,13 @@ EPSILON: Final = 1e-9
 class Limit:
     """A resource at one moment: what can be taken now, how much fits at most, and how fast it comes back.
 
+    `largest` is the largest single amount it will ever give: what is declared, with the margin, for a bucket.
     `refill_per_s` is 0 for semaphores and paused buckets. `closed_until` is set while a provider's Retry-After runs.
     """
 
     available: float
     capacity: float
+    largest: float
     refill_per_s: float
     is_bucket: bool
     closed_until: float | None = None
@@ -72,17 +74,18 @@ def limit_at(resource: ResourceView, *, now: float) -> Limit:
     closed = resource.blocked_until if resource.blocked_until is not None and resource.blocked_until > now else None
     if resource.kind is ResourceKind.TOKEN_BUCKET:
         level = level_now(resource, now=now)
-        return Limit(level, capacity(resource), effective_rate(resource), is_bucket=True, closed_until=closed)
+        rate = effective_rate(resource)
+        return Limit(level, capacity(resource), resource.burst, rate, is_bucket=True, closed_until=closed)
     most = capacity(resource)
     held = resource.permits - resource.level
-    return Limit(most - held, most, 0.0, is_bucket=False, closed_until=closed)
+    return Limit(most - held, most, most, 0.0, is_bucket=False, closed_until=closed)
 
 
 def shortage(limit: Limit, available: float, amount: float, *, now: float) -> Short | None:
     """None when `amount` can be taken from `available`; else what is missing.
 
     An amount above a bucket's capacity goes when the bucket is full (and leaves a debt), so it is not starved by the
-    margin. A limit of zero (rate, burst or permits) is a pause: nothing is taken, not even nothing or what is left,
+    margin; above the declared burst, lowered after it was taken in, it waits for an edit. A limit of zero (rate, burst or permits) is a pause: nothing is taken, not even nothing or what is left,
     and only an edit ends it.
     """
     if limit.capacity <= 0.0 or (limit.is_bucket and limit.refill_per_s <= 0.0):
@@ -92,11 +95,12 @@ def shortage(limit: Limit, available: float, amount: float, *, now: float) -> Sh
     needed = min(amount, limit.capacity) if limit.is_bucket else amount
     missing = needed - available
     dust = EPSILON * max(1.0, needed)
+    if amount > limit.largest + dust:
+        return Short(available, None, ShortBy.OUT_OF_REACH)
     if missing <= dust:
         return None
-    if limit.is_bucket:
-        return Short(available, nextafter(now + missing / limit.refill_per_s, inf), ShortBy.IN_USE)
-    return Short(available, None, ShortBy.OUT_OF_REACH if amount > limit.capacity + dust else ShortBy.IN_USE)
+    again = nextafter(now + missing / limit.refill_per_s, inf) if limit.is_bucket else None
+    return Short(available, again, ShortBy.IN_USE)
 
 
 def fits_ever(resource: ResourceView, amount: float) -> bool:

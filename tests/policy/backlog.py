@@ -59,6 +59,7 @@ class Backlog:
     lanes: dict[LaneKey, list[TaskView]] = field(default_factory=dict)
     deadlines: dict[LaneKey, list[TaskView]] = field(default_factory=dict)
     running: dict[TaskId, Start] = field(default_factory=dict)
+    started: dict[TaskId, TaskView] = field(default_factory=dict)
     clocks: dict[PriorityClass, float] = field(default_factory=dict)
     credits: dict[tuple[PoolId, PriorityClass], float] = field(default_factory=dict)
 
@@ -109,8 +110,8 @@ class Backlog:
         if task.latest_start is not None:
             insort(self.deadlines.setdefault(lane, []), task, key=_latest_start)
 
-    def withdraw(self, lane: LaneKey, task: TaskId) -> bool:
-        """Take a waiting task away; False when it does not wait here."""
+    def withdraw(self, lane: LaneKey, task: TaskId) -> TaskView | None:
+        """Take a waiting task away; None when it does not wait here."""
         waiting = self.lanes.get(lane, [])
         for index, view in enumerate(waiting):
             if view.id == task:
@@ -119,14 +120,16 @@ class Backlog:
                     self.deadlines[lane].remove(view)
                 if not waiting:
                     del self.lanes[lane]
-                return True
-        return False
+                return view
+        return None
 
     def carry_out(self, plan: Plan) -> None:
         """Start what the plan says, and store what it leaves behind."""
         for start in plan.starts:
-            assert self.withdraw(start.lane, start.task), f"task {start.task} started without waiting"
+            view = self.withdraw(start.lane, start.task)
+            assert view is not None, f"task {start.task} started without waiting"
             self.running[start.task] = start
+            self.started[start.task] = view
         for resource, level in plan.levels.items():
             if self.resources[resource].kind is ResourceKind.TOKEN_BUCKET:
                 self.resources[resource] = replace(self.resources[resource], level=level, level_at=plan.now)
@@ -140,6 +143,7 @@ class Backlog:
     def end(self, task: TaskId) -> None:
         """Free the slot and the permits that a running task holds."""
         del self.running[task]
+        del self.started[task]
 
     def edit(self, resource: ResourceId, *, now: float, **changes: float) -> None:
         """Change a limit; what it refilled until now is kept at the old rate."""

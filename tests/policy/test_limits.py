@@ -79,6 +79,10 @@ def test_more_permits_than_there_are_left_after_an_edit_are_out_of_reach() -> No
     assert short_by(semaphore(permits=3), 4.0) is ShortBy.OUT_OF_REACH
 
 
+def test_more_tokens_than_a_lowered_burst_are_out_of_reach() -> None:
+    assert short_by(bucket(burst=5.0), 5.1) is ShortBy.OUT_OF_REACH
+
+
 def test_permits_lowered_below_what_is_held_give_nothing_until_enough_came_back() -> None:
     assert limit_at(semaphore(permits=2, held=5.0), now=0.0).available == -3.0
     assert short_by(semaphore(permits=2, held=5.0), 1.0) is ShortBy.IN_USE
