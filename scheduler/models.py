@@ -180,8 +180,6 @@ class Task(models.Model):
             ),
             # store/sql/promote.sql: promote_due
             Index(name="task_due", fields=["due_at", "id"], condition=Q(state__in=["scheduled", "retrying"])),
-            # store/sql/tasks.sql: list_tasks, newest first within a tenant
-            Index(name="task_by_tenant", fields=["tenant_id", "-id"]),
             # store/sql/tasks.sql: list_tasks of state:failed,dead_lettered
             Index(
                 name="task_failed",
@@ -195,6 +193,7 @@ class TaskPayload(models.Model):
     """What a task carries and how it wants to be run. Written once."""
 
     task_id = models.BigIntegerField(primary_key=True)
+    tenant_id = models.BigIntegerField()
     payload = models.JSONField()
     fingerprint = models.BinaryField(null=True)
     deadline_at = models.DateTimeField(null=True)
@@ -204,6 +203,9 @@ class TaskPayload(models.Model):
 
     class Meta:
         db_table = "task_payload"
+        # store/sql/tasks.sql: list_tasks_of_tenant. Here and not on `task`, whose every change of state would have to
+        # enter it again.
+        indexes = [Index(name="task_payload_by_tenant", fields=["tenant_id", "-task_id"])]
 
 
 class TaskResult(models.Model):
@@ -242,8 +244,10 @@ class Lease(models.Model):
 class Attempt(models.Model):
     """One row per finished attempt, written when its lease ends; an unfinished attempt is its lease."""
 
-    lease_id = models.BigIntegerField(primary_key=True)
+    # store/sql/tasks.sql: attempts_of_task. One index for the key and for the way attempts are looked up.
+    pk = models.CompositePrimaryKey("task_id", "lease_id")
     task_id = models.BigIntegerField()
+    lease_id = models.BigIntegerField()
     number = models.SmallIntegerField()
     pool_id = models.BigIntegerField()
     tenant_id = models.BigIntegerField()
@@ -264,8 +268,6 @@ class Attempt(models.Model):
             CheckConstraint(name="attempt_outcome_known", condition=Q(outcome__in=[o.value for o in Outcome])),
         ]
         indexes = [
-            # store/sql/tasks.sql: attempts_of_task
-            Index(name="attempt_by_task", fields=["task_id", "lease_id"]),
             # store/sql/overview.sql: recent_failures
             Index(
                 name="attempt_failures",

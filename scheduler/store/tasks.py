@@ -144,8 +144,7 @@ def load_lease(task: TaskId) -> LeaseRow | None:
 
 def list_ids(wanted: TaskFilter, *, before: TaskId | None, rows_max: int) -> list[TaskId]:
     """Ids of matching tasks below `before`, newest first."""
-    params = {
-        "tenant": wanted.tenant,
+    params: dict[str, object] = {
         "before": before,
         "pools": None if wanted.pools is None else list(wanted.pools),
         "states": None if wanted.states is None else [s.value for s in wanted.states],
@@ -154,7 +153,11 @@ def list_ids(wanted: TaskFilter, *, before: TaskId | None, rows_max: int) -> lis
         "key": wanted.key,
         "rows_max": rows_max,
     }
-    return [TaskId(row[0]) for row in queries.fetch(_SQL["list_tasks"], params)]
+    statement = _SQL["list_tasks"]
+    if wanted.tenant is not None:
+        statement = _SQL["list_tasks_of_tenant"]
+        params["tenant"] = wanted.tenant
+    return [TaskId(row[0]) for row in queries.fetch(statement, params)]
 
 
 def count_ahead_in_lane(task: TaskId, *, count_max: int) -> int:

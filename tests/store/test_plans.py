@@ -41,7 +41,7 @@ def many_tasks() -> None:
         ("promote.sql", "next_due", {}, "task_due"),
         ("overview.sql", "oldest_waiting", {}, "task_ready_by_lane"),
         ("overview.sql", "recent_failures", {"rows_max": 10}, "attempt_failures"),
-        ("tasks.sql", "attempts_of_task", {"task": 1, "rows_max": 10}, "attempt_by_task"),
+        ("tasks.sql", "attempts_of_task", {"task": 1, "rows_max": 10}, "attempt_pkey"),
     ],
 )
 def test_statement_walks_its_index(file: str, name: str, params: dict[str, Any], index: str) -> None:

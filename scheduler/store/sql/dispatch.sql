@@ -2,7 +2,7 @@
 -- One plan at a time. Any engine may plan; this keeps two from drawing on the same slots and permits at once.
 -- Two keys: a namespace of ours ('cq') and the lock's number in it. The tables turn over too fast for their statistics
 -- to be true, and every statement here has its index: the optimizer is told not to trust the former over the latter.
-SELECT pg_advisory_xact_lock(25457, 1), set_config('enable_seqscan', 'off', true);
+SELECT pg_advisory_xact_lock(25457, 1), set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true);
 
 -- name: lock_resources
 -- Every shared limit with its state, locked in id order against settlements. The clock is read after the locks.

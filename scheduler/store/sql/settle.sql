@@ -1,6 +1,6 @@
 -- name: prefer_indexes
 -- For this transaction: see `lock_dispatch`.
-SELECT set_config('enable_seqscan', 'off', true);
+SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true);
 
 -- name: end_leases
 -- End these leases and write their attempts into history. A lease missing from the result was not current: its report

@@ -31,11 +31,11 @@ WITH added AS (
     RETURNING id
 ),
 carried AS (
-    INSERT INTO task_payload (task_id, payload, fingerprint, deadline_at, timeout_s, retry, tags)
-    SELECT n.id, n.payload, n.fingerprint, to_timestamp(n.deadline_at), n.timeout_s, n.retry, n.tags
-    FROM unnest(%(ids)s::bigint[], %(payloads)s::jsonb[], %(fingerprints)s::bytea[], %(deadline_ats)s::float8[],
+    INSERT INTO task_payload (task_id, tenant_id, payload, fingerprint, deadline_at, timeout_s, retry, tags)
+    SELECT n.id, n.tenant_id, n.payload, n.fingerprint, to_timestamp(n.deadline_at), n.timeout_s, n.retry, n.tags
+    FROM unnest(%(ids)s::bigint[], %(tenants)s::bigint[], %(payloads)s::jsonb[], %(fingerprints)s::bytea[], %(deadline_ats)s::float8[],
                 %(timeouts_s)s::float8[], %(retries)s::jsonb[], %(tags)s::jsonb[])
-         AS n(id, payload, fingerprint, deadline_at, timeout_s, retry, tags)
+         AS n(id, tenant_id, payload, fingerprint, deadline_at, timeout_s, retry, tags)
     JOIN added USING (id)
 )
 SELECT id FROM added;
