@@ -1,0 +1,145 @@
+"""What the browser tests look at: a web process of its own, and the rows it shows, written from outside."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from django.conf import settings
+from django.contrib.auth.models import Permission, User
+from django.contrib.sessions.models import Session
+from django.db import connections
+from django.db.models import Max
+from django.test import Client
+
+from scheduler.models import AuditEvent, Pool, Snapshot
+from tests.live import sample
+from tests.support.waiting import wait_until
+
+T = TypeVar("T")
+ROLES = {"nobody": [], "viewer": ["view_console"], "operator": ["view_console", "operate_pool"]}
+PASSWORD = "correct horse battery staple"
+
+# Never the same number twice in one run: a web process remembers the newest it saw.
+_numbers = itertools.count(1000)
+
+
+class World:
+    """Writes and reads rows in a thread of its own, since a browser's event loop runs in the test's."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._thread = ThreadPoolExecutor(1)
+        self.bodies: dict[str, Any] = {}
+
+    def do(self, action: Callable[[], T]) -> T:
+        return self._thread.submit(action).result(timeout=30)
+
+    def snapshot(self, **changes: Any) -> int:
+        """Write the next snapshot, taken now; `changes` replace parts of the sample. Returns its number."""
+        number = next(_numbers)
+        body = {**sample.body(1000), **changes}
+        self.do(lambda: Snapshot.objects.create(seq=number, body=body))
+        return number
+
+    def waiting(self, number: int) -> int:
+        """The next snapshot with this many tasks waiting."""
+        return self.snapshot(totals={**sample.body(1000)["totals"], "waiting": number})
+
+    def newest_waiting(self) -> int:
+        newest = self.do(lambda: Snapshot.objects.aggregate(Max("seq"))["seq__max"])
+        return int(self.do(lambda: Snapshot.objects.get(seq=newest).body["totals"]["waiting"]))
+
+    def pause_reason(self, name: str) -> str | None:
+        pool = self.do(lambda: Pool.objects.get(name=name))
+        return pool.pause_reason if pool.paused_at else None
+
+    def audited(self) -> list[str]:
+        return self.do(lambda: list(AuditEvent.objects.order_by("id").values_list("action", flat=True)))
+
+    def cookie(self, role: str) -> str:
+        """The session of a new person with that role."""
+        return self.do(lambda: self._sign_in(role))
+
+    def _sign_in(self, role: str) -> str:
+        user = User.objects.create_user(role, password=PASSWORD)
+        user.user_permissions.set(Permission.objects.filter(codename__in=ROLES[role]))
+        client = Client()
+        client.force_login(user)
+        return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+    def sign_everybody_out(self) -> None:
+        self.do(lambda: Session.objects.all().delete())
+
+    def begin(self) -> None:
+        self.do(self._empty)
+        self.do(lambda: Pool.objects.create(name="llm", executor="llm"))
+
+    def end(self) -> None:
+        self.do(self._empty)
+        self.do(connections.close_all)
+        self._thread.shutdown()
+
+    @staticmethod
+    def _empty() -> None:
+        for model in (Snapshot, Pool, AuditEvent, Session, User):
+            model.objects.all().delete()
+
+
+@contextmanager
+def engine(world: World) -> Iterator[None]:
+    """Write a snapshot every half second, as an engine does every second, until the block ends."""
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            world.waiting(next(_numbers))
+            stop.wait(0.5)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writer.join()
+
+
+@contextmanager
+def web_process(database_url: str) -> Iterator[str]:
+    """A Daphne of its own on a free port of this machine; yields its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        environment = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "DATABASE_URL": database_url,
+            "CRONOQ_ORIGINS": url,
+        }
+        command = [sys.executable, "-m", "daphne", "--fd", str(listener.fileno()), "cronoq_app.asgi:application"]
+        process = subprocess.Popen(command, env=environment, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: process.poll() is not None or answers(url), timeout_s=60, what="the web process")
+            assert process.poll() is None, "the web process ended at once"
+            yield url
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+def answers(url: str) -> bool:
+    try:
+        with urlopen(f"{url}/ops/sign-in/", timeout=10) as response:
+            return bool(response.status == 200)
+    except (URLError, OSError):
+        return False
