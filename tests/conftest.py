@@ -1,6 +1,6 @@
 """Fixtures every folder may use: the test database, and committed data seen by several processes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,3 +47,13 @@ def configure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., conf.Config]:
         return config
 
     return change
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Spell out what a test logged that is not Unicode: reports travel between test processes as UTF-8."""
+    report = yield
+    report.sections = [
+        (title, text.encode("utf-8", "backslashreplace").decode("utf-8")) for title, text in report.sections
+    ]
+    return report
