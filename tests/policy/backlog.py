@@ -134,9 +134,9 @@ class Backlog:
             if self.resources[resource].kind is ResourceKind.TOKEN_BUCKET:
                 self.resources[resource] = replace(self.resources[resource], level=level, level_at=plan.now)
         for (tenant, priority), value in plan.counters.items():
-            view = self.tenants[tenant]
-            counters = {**view.counters, priority: FairCounter(value, plan.now)}
-            self.tenants[tenant] = replace(view, counters=counters)
+            known = self.tenants[tenant]
+            counters = {**known.counters, priority: FairCounter(value, plan.now)}
+            self.tenants[tenant] = replace(known, counters=counters)
         self.clocks.update(plan.clocks)
         self.credits.update(plan.credits)
 

@@ -1,0 +1,154 @@
+"""Decides what a random world is made of. A seed and a scale give the same world every time.
+
+Every task and every fault is drawn from a source of its own, so that a smaller scale leaves the rest as it was: that
+is what makes a failing world worth shrinking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from random import Random
+
+from scheduler.policy.retry import RetryRule
+from scheduler.policy.types import PoolId, PriorityClass, ResourceId, ResourceKind, TenantId, WorkerId
+from tests.policy.backlog import WIDTH, Backlog
+
+SUBMITTING_S = 60.0
+"""Tasks are submitted and faults happen within this; then the world is mended and has to come to rest."""
+
+EPOCH = 1_796_000_000.0
+
+
+class Fault(StrEnum):
+    """What may go wrong in a world."""
+
+    FAILURES = "failures"
+    THROTTLING = "throttling"
+    DEATHS = "deaths"
+    STALLS = "stalls"
+    REPEATS = "repeats"
+    HAND_BACKS = "hand_backs"
+    CANCELS = "cancels"
+    REPLAYS = "replays"
+    PAUSES = "pauses"
+    EDITS = "edits"
+    CLOCK = "clock"
+    ESTIMATES = "estimates"
+    WINDOWS = "windows"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How large a world is, and which faults it has."""
+
+    tasks: int = 120
+    tenants: int = 8
+    pools: int = 4
+    faults: frozenset[Fault] = frozenset(Fault)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A task as its submitter and its handler see it. `start_in_s` 0 means at once."""
+
+    number: int
+    at: float
+    pool: PoolId
+    tenant: TenantId
+    priority: PriorityClass
+    needs: dict[ResourceId, float]
+    runs_s: float
+    expected_s: float
+    deadline_s: float | None
+    start_in_s: float
+    rule: RetryRule
+    cancel_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Where a simulation begins."""
+
+    seed: int
+    scale: Scale
+    backlog: Backlog
+    jobs: tuple[Job, ...]
+    width: int
+    starts_max: int
+    lease_ttl_s: float
+
+
+def source(*names: object) -> Random:
+    """Chance of its own for each name, the same on every machine."""
+    return Random("/".join(map(str, names)))
+
+
+def draw_world(seed: int, scale: Scale) -> World:
+    chance = source(seed, "world")
+    backlog = Backlog()
+    _draw_limits(backlog, source(seed, "limits"))
+    pools = min(scale.pools, chance.randint(1, 4))
+    tenants = min(scale.tenants, chance.randint(1, 8))
+    _draw_pools(backlog, pools, source(seed, "pools"))
+    for number in range(1, tenants + 1):
+        backlog.tenant(number, weight=source(seed, "tenant", number).choice([0.5, 1.0, 1.0, 1.0, 3.0]))
+    tasks = min(scale.tasks, chance.randint(20, 120))
+    bursts = tuple(chance.uniform(0.0, SUBMITTING_S) for _ in range(3))
+    jobs = tuple(_draw_job(number, seed, scale, backlog, bursts) for number in range(1, tasks + 1))
+    narrow = Fault.WINDOWS in scale.faults and chance.random() < 0.5
+    return World(
+        seed=seed,
+        scale=scale,
+        backlog=backlog,
+        jobs=tuple(sorted(jobs, key=lambda job: (job.at, job.number))),
+        width=chance.randint(1, 4) if narrow else WIDTH,
+        starts_max=chance.randint(1, 6) if narrow else WIDTH,
+        lease_ttl_s=chance.choice([5.0, 30.0]),
+    )
+
+
+def _draw_limits(backlog: Backlog, chance: Random) -> None:
+    for number in range(1, chance.randint(2, 3)):
+        burst = chance.choice([5.0, 10.0, 40.0])
+        bucket = backlog.bucket(
+            number, rate=chance.choice([2.0, 4.0, 10.0]), burst=burst, margin=chance.choice([0.0, 0.02])
+        )
+        backlog.resources[bucket] = replace(backlog.resources[bucket], level_at=EPOCH)
+    for number in range(11, 11 + chance.randint(1, 2)):
+        backlog.semaphore(number, permits=chance.randint(2, 6))
+
+
+def _draw_pools(backlog: Backlog, pools: int, chance: Random) -> None:
+    for number in range(1, pools + 1):
+        pool = backlog.pool(number, slots=chance.randint(1, 8), worker=None)
+        for worker in range(chance.randint(1, 3)):
+            backlog.workers[WorkerId(f"w{number}.{worker}"), pool] = chance.randint(1, 4)
+
+
+def _draw_job(number: int, seed: int, scale: Scale, backlog: Backlog, bursts: tuple[float, ...]) -> Job:
+    chance = source(seed, "job", number)
+    runs_s = min(20.0, chance.lognormvariate(-0.5, 1.0))
+    needs = chance.sample(list(backlog.resources), chance.choice([0, 1, 1, 1, 2]))
+    at = chance.choice([*bursts, chance.uniform(0.0, SUBMITTING_S)])
+    return Job(
+        number=number,
+        at=at,
+        pool=PoolId(1 + chance.randrange(1_000) % len(backlog.pools)),
+        tenant=TenantId(1 + chance.randrange(1_000) % len(backlog.tenants)),
+        priority=chance.choice(list(PriorityClass)),
+        needs={r: _draw_amount(backlog, r, chance) for r in needs},
+        runs_s=runs_s,
+        expected_s=runs_s if chance.random() < 0.5 else 1.0,
+        deadline_s=chance.choice([None, None, 2.0, 10.0]),
+        start_in_s=chance.choice([0.0, 0.0, 0.0, 0.0, 7.5]),
+        rule=RetryRule(max_attempts=chance.randint(1, 5), initial_s=0.5, max_backoff_s=10.0),
+        cancel_at=at + chance.uniform(0.0, 30.0) if Fault.CANCELS in scale.faults and chance.random() < 0.1 else None,
+    )
+
+
+def _draw_amount(backlog: Backlog, resource: ResourceId, chance: Random) -> float:
+    view = backlog.resources[resource]
+    if view.kind is ResourceKind.SEMAPHORE:
+        return float(chance.choice([1, 1, 1, 2]))
+    return chance.choice([1.0, 1.0, 1.0, 2.5, round(view.burst * 0.8, 1), view.burst])
