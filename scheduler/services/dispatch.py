@@ -18,10 +18,10 @@ from scheduler.policy.types import (
     DemandId,
     DemandView,
     Hold,
-    Lane,
     LeasedTask,
     Plan,
     PoolId,
+    PoolView,
     ResourceId,
     ResourceKind,
     ResourceView,
@@ -29,10 +29,11 @@ from scheduler.policy.types import (
     Start,
     WaitReason,
     WorkerId,
+    WorkerView,
 )
 from scheduler.store import dispatch as store
 
-WORKER_FRESH_S: Final = 5.0
+WORKER_FRESH_S: Final = 3.0
 """A worker not seen for this long gets no new work. Workers are seen about once per second."""
 
 PROMOTE_MAX: Final = 1_000
@@ -63,71 +64,61 @@ class Dispatched:
 def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
     """Plan once and start what the plan says.
 
-    1. take the turn to plan and make due tasks ready;
-    2. lock the shared limits and read what runs, which pools have room, and who could run it;
-    3. read the front of every lane of those pools;
-    4. plan;
-    5. claim the tasks under leases, store levels and fairness.
+    1. take the turn, make due tasks ready, lock the shared limits, and read what runs, where there is room, and which
+       lanes have work;
+    2. read the front of those lanes, and who stands in them;
+    3. plan;
+    4. claim the tasks under leases, store levels and fairness.
     """
-    with transaction.atomic():
-        promoted = store.lock(PROMOTE_MAX)
-        control = store.lock_control(fresh_s=WORKER_FRESH_S)
+    with transaction.atomic(savepoint=False):
+        control = store.lock_control(promote_max=PROMOTE_MAX, fresh_s=WORKER_FRESH_S)
         snapshot = _snapshot(control, starts_max)
         plan = make_plan(snapshot, starts_max=starts_max)
-        leased = []
-        if plan.starts:
-            leased = store.claim(plan.starts, me=me, pools=control.pools)
+        leased: list[LeasedTask] = []
         if plan.starts or plan.levels:
-            store.apply(plan, control.resources, _taken(plan, snapshot.demands))
+            taken = _taken(plan, snapshot.demands)
+            leased = store.start(plan, me=me, pools=control.pools, resources=control.resources, taken=taken)
     return Dispatched(
         now=snapshot.now,
         leased=tuple(leased),
         look_again_at=plan.look_again_at,
         next_due_at=control.next_due_at,
-        again=plan.truncated or promoted >= PROMOTE_MAX or len(leased) < len(plan.starts),
+        again=plan.truncated or control.promoted >= PROMOTE_MAX or len(leased) < len(plan.starts),
         holds=_by_pool(plan),
     )
 
 
 def _snapshot(control: store.Control, starts_max: int) -> Snapshot:
-    views = store.pool_views(control.pools, control.in_flight)
+    pools = store.pool_views(control.pools, control.in_flight)
     offers = store.worker_views(control.workers, control.in_flight)
-    room: dict[PoolId, int] = defaultdict(int)
-    for offer in offers:
-        room[offer.pool] += offer.free_slots
-    open_pools = {
-        view.id: min(view.slots - view.running, room[view.id])
-        for view in views.values()
-        if not view.paused and view.slots > view.running and room[view.id] > 0
-    }
-    lanes = _lanes(open_pools, starts_max) if open_pools else []
-    standing = store.load_standing(
-        sorted({lane.key.tenant for lane in lanes}), sorted(_demands_in(lanes, control.in_flight))
-    )
+    field = _field(control, pools, offers, starts_max)
     return Snapshot(
         now=control.now,
-        pools=views,
-        tenants=standing.tenants,
-        resources=_less_held(control.resources, standing.demands, control.in_flight),
-        demands=standing.demands,
+        pools=pools,
+        tenants=field.tenants,
+        resources=_less_held(control.resources, field.demands, control.in_flight) if field.lanes else control.resources,
+        demands=field.demands,
         workers=offers,
-        lanes=tuple(lanes),
-        clocks=standing.clocks,
-        credits=standing.credits,
+        lanes=tuple(field.lanes),
+        clocks=field.clocks,
+        credits=field.credits,
     )
 
 
-def _lanes(open_pools: dict[PoolId, int], starts_max: int) -> list[Lane]:
-    keys = store.load_lane_keys(list(open_pools))
+def _field(
+    control: store.Control, pools: Mapping[PoolId, PoolView], offers: tuple[WorkerView, ...], starts_max: int
+) -> store.Field:
+    """The lanes of pools with work, a free slot and a worker, with windows wide enough to fill the slots."""
+    offered: dict[PoolId, int] = defaultdict(int)
+    for offer in offers:
+        offered[offer.pool] += offer.free_slots
+    room = {view.id: min(view.slots - view.running, offered[view.id]) for view in pools.values() if not view.paused}
+    keys = [key for key in control.lanes if room.get(key.pool, 0) > 0]
     if not keys:
-        return []
-    room = min(sum(open_pools.values()), starts_max)
-    width = min(room, -(-WINDOW_FACTOR * room // len(keys)))
-    return store.load_lanes(keys, width=max(1, width))
-
-
-def _demands_in(lanes: list[Lane], in_flight: list[store.InFlight]) -> set[DemandId]:
-    return {lane.key.demand for lane in lanes} | {entry.demand for entry in in_flight}
+        return store.EMPTY_FIELD
+    starts = min(starts_max, sum(room[pool] for pool in {key.pool for key in keys}))
+    width = max(1, min(starts, -(-WINDOW_FACTOR * starts // len(keys))))
+    return store.load_field(keys, width=width, demands={entry.demand for entry in control.in_flight})
 
 
 def _less_held(

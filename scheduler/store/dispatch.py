@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +22,6 @@ from scheduler.policy.types import (
     ResourceId,
     ResourceKind,
     ResourceView,
-    Start,
     TaskView,
     TenantId,
     TenantView,
@@ -61,40 +60,42 @@ class InFlight:
     held: tuple[float, ...]
 
 
-def lock(promote_max: int) -> int:
-    """Wait for the turn to plan, held until the transaction ends; then make due tasks ready and say how many."""
-    _, promoted = queries.fetch_together(
-        (_SQL["lock_dispatch"], None), (_SQL["promote_due"], {"tasks_max": promote_max})
-    )
-    return len(promoted)
-
-
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What a plan reads before it looks at any task."""
+    """What a plan reads before it looks at any task. Semaphores come with all permits free: `in_flight` holds them.
 
+    `lanes` names those with ready work in pools that have a free slot.
+    """
+
+    promoted: int
     resources: dict[ResourceId, ResourceView]
     pools: list[PoolRow]
     in_flight: list[InFlight]
     workers: list[tuple[WorkerId, dict[PoolId, int]]]
     now: float
     next_due_at: float | None
+    lanes: list[LaneKey]
 
 
-def lock_control(*, fresh_s: float) -> Control:
-    """Lock the shared limits, then read pools, what runs, workers seen within `fresh_s`, and the time.
+def lock_control(*, promote_max: int, fresh_s: float) -> Control:
+    """Take the turn to plan, held until the transaction ends, and read what there is to plan with.
 
-    Semaphores come with all permits free; what is held of them is in `in_flight`.
+    1. wait for the turn; 2. make due tasks ready; 3. lock the shared limits; 4. read the rest. One round trip: each
+    statement sees what the ones before it waited for.
     """
-    resources, pools, in_flight, workers, now, due = queries.fetch_together(
+    _, promoted, resources, pools, in_flight, workers, now, due, lanes = queries.fetch_together(
+        (_SQL["lock_dispatch"], None),
+        (_SQL["promote_due"], {"tasks_max": promote_max}),
         (_SQL["lock_resources"], None),
         (_SQL["read_pools"], None),
         (_SQL["read_in_flight"], None),
         (_SQL["read_workers"], {"fresh_s": fresh_s}),
         (_SQL["read_now"], None),
         (_SQL["next_due"], None),
+        (_SQL["ready_lanes"], None),
     )
     return Control(
+        promoted=len(promoted),
         resources=_resource_views(resources),
         pools=[PoolRow(*row) for row in pools],
         in_flight=[
@@ -107,6 +108,10 @@ def lock_control(*, fresh_s: float) -> Control:
         ],
         now=now[0][0],
         next_due_at=due[0][0] if due else None,
+        lanes=[
+            LaneKey(PoolId(pool), _CLASSES[priority], TenantId(tenant), DemandId(demand))
+            for pool, priority, tenant, demand in lanes
+        ],
     )
 
 
@@ -137,36 +142,6 @@ def load_now() -> float:
     return float(row[0])
 
 
-def load_lane_keys(pools: Sequence[PoolId]) -> list[LaneKey]:
-    """Every lane with ready work in these pools."""
-    rows = queries.fetch(_SQL["ready_lanes"], {"pools": list(pools)})
-    return [
-        LaneKey(PoolId(pool), _CLASSES[priority], TenantId(tenant), DemandId(demand))
-        for pool, priority, tenant, demand in rows
-    ]
-
-
-def load_lanes(keys: Sequence[LaneKey], *, width: int) -> list[Lane]:
-    """The first `width` tasks of each lane by ready time, and by latest start for those with a deadline.
-
-    A lane that emptied meanwhile is left out.
-    """
-    params = {
-        "pools": queries.array(k.pool for k in keys),
-        "priorities": queries.array(int(k.priority) for k in keys),
-        "tenants": queries.array(k.tenant for k in keys),
-        "demands": queries.array(k.demand for k in keys),
-        "width": width,
-    }
-    by_ready, by_latest_start = queries.fetch_together((_SQL["lane_windows"], params), (_SQL["urgent_windows"], params))
-    fifo, urgent = _windows(by_ready), _windows(by_latest_start)
-    return [
-        Lane(key, tuple(fifo[n]), tuple(urgent.get(n, ())), more=len(fifo[n]) >= width)
-        for n, key in enumerate(keys, start=1)
-        if n in fifo
-    ]
-
-
 def _windows(rows: list[queries.Row]) -> dict[int, list[TaskView]]:
     windows: dict[int, list[TaskView]] = {}
     for n, task, ready_at, latest_start, expected_s, amounts in rows:
@@ -180,22 +155,39 @@ def _windows(rows: list[queries.Row]) -> dict[int, list[TaskView]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Who stands in the lanes: tenants with their counters, demands, virtual time by class, credits of classes."""
+class Field:
+    """The fronts of the lanes and who stands in them: tenants with their counters, demands, clocks and credits."""
 
+    lanes: list[Lane]
     tenants: dict[TenantId, TenantView]
     demands: dict[DemandId, DemandView]
     clocks: dict[PriorityClass, float]
     credits: dict[tuple[PoolId, PriorityClass], float]
 
 
-def load_standing(tenants: Sequence[TenantId], demands: Sequence[DemandId]) -> Standing:
-    """What fairness needs to know about these tenants, and what these demands need."""
-    tenant_rows, demand_rows, fairness = queries.fetch_together(
-        (_SQL["read_tenants"], {"tenants": queries.array(tenants)}),
-        (_SQL["read_demands"], {"demands": queries.array(demands)}),
+EMPTY_FIELD: Final = Field([], {}, {}, {}, {})
+
+
+def load_field(keys: Sequence[LaneKey], *, width: int, demands: Collection[DemandId]) -> Field:
+    """The first `width` tasks of each lane by ready time, and by latest start for those with a deadline.
+
+    `demands` are looked up besides those of the lanes. A lane that emptied meanwhile is left out.
+    """
+    lanes = {
+        "pools": queries.array(k.pool for k in keys),
+        "priorities": queries.array(int(k.priority) for k in keys),
+        "tenants": queries.array(k.tenant for k in keys),
+        "demands": queries.array(k.demand for k in keys),
+        "width": width,
+    }
+    by_ready, by_latest_start, tenants, needs, fairness = queries.fetch_together(
+        (_SQL["lane_windows"], lanes),
+        (_SQL["urgent_windows"], lanes),
+        (_SQL["read_tenants"], {"tenants": queries.array({k.tenant for k in keys})}),
+        (_SQL["read_demands"], {"demands": queries.array({k.demand for k in keys} | set(demands))}),
         (_SQL["read_fairness"], None),
     )
+    fifo, urgent = _windows(by_ready), _windows(by_latest_start)
     clocks: dict[PriorityClass, float] = {}
     credit: dict[tuple[PoolId, PriorityClass], float] = {}
     for pool, priority, value in fairness:
@@ -203,7 +195,17 @@ def load_standing(tenants: Sequence[TenantId], demands: Sequence[DemandId]) -> S
             clocks[_CLASSES[priority]] = value
         else:
             credit[PoolId(pool), _CLASSES[priority]] = value
-    return Standing(_tenant_views(tenant_rows), _demand_views(demand_rows), clocks, credit)
+    return Field(
+        [
+            Lane(key, tuple(fifo[n]), tuple(urgent.get(n, ())), more=len(fifo[n]) >= width)
+            for n, key in enumerate(keys, start=1)
+            if n in fifo
+        ],
+        _tenant_views(tenants),
+        _demand_views(needs),
+        clocks,
+        credit,
+    )
 
 
 def _tenant_views(rows: list[queries.Row]) -> dict[TenantId, TenantView]:
@@ -248,47 +250,45 @@ def pool_views(pools: Sequence[PoolRow], in_flight: Sequence[InFlight]) -> dict[
     return {p.id: PoolView(p.id, p.slots, running.get(p.id, 0), p.paused) for p in pools}
 
 
-def claim(starts: Sequence[Start], *, me: WorkerId, pools: Sequence[PoolRow]) -> list[LeasedTask]:
-    """Start these tasks under fresh leases. Those missing from the answer moved meanwhile."""
-    rows = queries.fetch(
-        _SQL["claim_tasks"],
-        {
-            "tasks": queries.array(s.task for s in starts),
-            "workers": queries.array(s.worker for s in starts),
-            "me": me,
-            "pools": queries.array(p.id for p in pools),
-            "ttls_s": queries.array(p.lease_ttl_s for p in pools),
-            "timeouts_s": queries.array(p.timeout_s for p in pools),
-        },
+def start(
+    plan: Plan,
+    *,
+    me: WorkerId,
+    pools: Sequence[PoolRow],
+    resources: dict[ResourceId, ResourceView],
+    taken: dict[ResourceId, float],
+) -> list[LeasedTask]:
+    """Start the plan's tasks under fresh leases; store what it left in the buckets, and the fairness that goes with it.
+
+    Tasks missing from the answer moved meanwhile.
+    """
+    claim = {
+        "tasks": queries.array(s.task for s in plan.starts),
+        "workers": queries.array(s.worker for s in plan.starts),
+        "me": me,
+        "pools": queries.array(p.id for p in pools),
+        "ttls_s": queries.array(p.lease_ttl_s for p in pools),
+        "timeouts_s": queries.array(p.timeout_s for p in pools),
+    }
+    drawn = [r for r in plan.levels if resources[r].kind is ResourceKind.TOKEN_BUCKET]
+    levels = {
+        "resources": queries.array(drawn),
+        "levels": queries.array(plan.levels[r] for r in drawn),
+        "taken": queries.array(taken.get(r, 0.0) for r in drawn),
+        "now": plan.now,
+    }
+    fairness = {
+        "now": plan.now,
+        "tenants": queries.array(tenant for tenant, _ in plan.counters),
+        "tenant_classes": queries.array(int(priority) for _, priority in plan.counters),
+        "values": queries.array(plan.counters.values()),
+        "clock_classes": queries.array(int(priority) for priority in plan.clocks),
+        "clocks": queries.array(plan.clocks.values()),
+        "credit_pools": queries.array(pool for pool, _ in plan.credits),
+        "credit_classes": queries.array(int(priority) for _, priority in plan.credits),
+        "credits": queries.array(plan.credits.values()),
+    }
+    rows, _, _ = queries.fetch_together(
+        (_SQL["claim_tasks"], claim), (_SQL["apply_levels"], levels), (_SQL["apply_fairness"], fairness)
     )
     return [LeasedTask(*row) for row in rows]
-
-
-def apply(plan: Plan, resources: dict[ResourceId, ResourceView], taken: dict[ResourceId, float]) -> None:
-    """Store what the plan left in the buckets, and the fairness that goes with it."""
-    drawn = [r for r in plan.levels if resources[r].kind is ResourceKind.TOKEN_BUCKET]
-    queries.fetch_together(
-        (
-            _SQL["apply_levels"],
-            {
-                "resources": queries.array(drawn),
-                "levels": queries.array(plan.levels[r] for r in drawn),
-                "taken": queries.array(taken.get(r, 0.0) for r in drawn),
-                "now": plan.now,
-            },
-        ),
-        (
-            _SQL["apply_fairness"],
-            {
-                "now": plan.now,
-                "tenants": queries.array(tenant for tenant, _ in plan.counters),
-                "tenant_classes": queries.array(int(priority) for _, priority in plan.counters),
-                "values": queries.array(plan.counters.values()),
-                "clock_classes": queries.array(int(priority) for priority in plan.clocks),
-                "clocks": queries.array(plan.clocks.values()),
-                "credit_pools": queries.array(pool for pool, _ in plan.credits),
-                "credit_classes": queries.array(int(priority) for _, priority in plan.credits),
-                "credits": queries.array(plan.credits.values()),
-            },
-        ),
-    )

@@ -32,9 +32,12 @@ FROM lease l
 GROUP BY 1, 2, 3;
 
 -- name: ready_lanes
--- Every lane with ready work in these pools, by jumping from lane to lane along the index task_ready_by_lane.
+-- Every lane with ready work in pools that have a free slot, by jumping from lane to lane along task_ready_by_lane.
 SELECT p.id, lane.priority, lane.tenant_id, lane.demand_id
-FROM unnest(%(pools)s::bigint[]) AS p(id)
+FROM (
+    SELECT q.id FROM pool q
+    WHERE q.paused_at IS NULL AND q.slots > (SELECT count(*) FROM lease l WHERE l.pool_id = q.id)
+) p
 CROSS JOIN LATERAL (
     WITH RECURSIVE hop AS (
         (SELECT t.priority, t.tenant_id, t.demand_id
