@@ -80,7 +80,7 @@ def post_token(request: HttpRequest, body: TokenIn) -> HttpResponse:
 
 @router.delete("/tokens/{token_id}", auth=ADMIN, operation_id="revoke_token", response={204: None, PROBLEMS: Problem})
 def delete_token(request: HttpRequest, token_id: str) -> HttpResponse:
-    """Make a token useless, everywhere within ten seconds."""
+    """Make a token useless, everywhere within five seconds."""
     revoke_token(token_id, actor=caller_of(request).actor, source="api")
     return HttpResponse(status=204)
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
+from scheduler.engine.db_thread import own_connection
 from scheduler.errors import CronoqError
 from scheduler.policy.admission import Submission
 from scheduler.policy.types import TenantId
@@ -26,6 +28,8 @@ TASKS_MAX: Final = 200
 """Submissions in one transaction."""
 BYTES_MAX: Final = 4 * 2**20
 """Payload in one transaction."""
+TRUSTED_S: Final = 1.0
+"""A connection that was idle for longer is tried before it is used: a failed commit could not be repeated safely."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +48,10 @@ class GroupCommit:
         self._lock = threading.Lock()
         self._waiting: list[_Ticket] = []
         self._storing = False
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-commit")
+        self._stored_at = 0.0
+        self._thread = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix="group-commit", initializer=own_connection
+        )
 
     def join(self, tenant: TenantId, submission: Submission) -> Future[Accepted]:
         """Store one task with others; the future holds what became of it once that is committed.
@@ -66,18 +73,15 @@ class GroupCommit:
         """
         if connection.in_atomic_block:
             return service.submit(tenant, submission)
-        answer = self.join(tenant, submission)
-        # Who waits holds no connection: the thread that stores may need the last one of the pool.
-        connection.close()
-        return answer.result()
+        return self.join(tenant, submission).result()
 
     def _store_all(self) -> None:
-        """Store batch after batch until nobody waits; the connection is held no longer than that."""
-        try:
-            while batch := self._take():
-                _store(batch)
-        finally:
-            connection.close()
+        """Store batch after batch until nobody waits."""
+        if time.monotonic() - self._stored_at > TRUSTED_S:
+            _drop_dead_connection()
+        while batch := self._take():
+            _store(batch)
+        self._stored_at = time.monotonic()
 
     def _take(self) -> list[_Ticket]:
         """What goes into the next transaction. Empty: this thread is done, and the next to come begins anew."""
@@ -91,6 +95,12 @@ class GroupCommit:
             batch, self._waiting = self._waiting[:count], self._waiting[count:]
             self._storing = bool(batch)
             return batch
+
+
+def _drop_dead_connection() -> None:
+    """Have the next statement connect anew if the server was restarted while nobody submitted."""
+    if connection.connection is not None and not connection.is_usable():
+        connection.close()
 
 
 def _store(batch: list[_Ticket]) -> None:

@@ -28,7 +28,7 @@ from scheduler.services.changes import Author, record, refuse
 from scheduler.services.tenants import load_tenant
 from scheduler.store import control as store
 
-REMEMBERED_S: Final = 10.0
+REMEMBERED_S: Final = 5.0
 REMEMBERED_MAX: Final = 10_000
 NAME_CHARS_MAX: Final = 200
 _TOKEN: Final = re.compile(r"cq_([0-9a-z]{1,16})_([0-9A-Za-z_-]{16,128})")
