@@ -29,7 +29,7 @@ from scheduler.store import resources as resource_store
 from scheduler.store import settle as store
 
 REAP_MAX: Final = 500
-UNCLAIMED_AFTER_S: Final = 2.0
+UNCLAIMED_AFTER_S: Final = 1.0
 """A lease whose worker has not come for it within this is handed back: the attempt was not made."""
 _CHANCE: Final = random.SystemRandom()
 _DEFAULT_RULE: Final = RetryRule()
