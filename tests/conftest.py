@@ -5,10 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from pytest_django import DjangoDbBlocker
 
 from scheduler import conf
 from tests.support import database
+
+# How fast an example ran says more about the machine than about the code.
+settings.register_profile("suite", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 @dataclass(frozen=True, slots=True)
