@@ -42,7 +42,7 @@ def site(django_db_setup: str, django_db_blocker: DjangoDbBlocker) -> Iterator[s
 
 
 @pytest.fixture(scope="module")
-def browser(site: str) -> Iterator[Browser]:  # noqa: ARG001 - the database is prepared before an event loop runs here
+def browser(site: str) -> Iterator[Browser]:
     """Module by module, because its event loop runs in this thread as long as it is open."""
     with sync_playwright() as playwright:
         path = shutil.which("chromium")  # else Playwright's own

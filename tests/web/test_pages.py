@@ -21,7 +21,7 @@ def test_a_page_is_whole_without_scripts(path: str, signed_in: SignIn, llm: Pool
     html = response.content.decode()
     assert response.status_code == 200
     assert "1,0" in html or "openai" in html
-    assert "<noscript>" in html
+    assert "Live updates need JavaScript" in html
     assert 'style="' not in html
     assert "no-store" in response["Cache-Control"]
 

@@ -1,0 +1,165 @@
+"""How it looks: accessible in every theme and width, nothing off the edge, nothing moving for those who want rest."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Complaints, OpenPage
+from tests.browser.world import World
+from tests.live import sample
+
+PAGES = ["/ops/", "/ops/pools/", "/ops/pools/llm/", "/ops/resources/", "/ops/sign-in/"]
+SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 320, "height": 640}}
+RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
+LONG = "a-pool-name-without-any-mercy-" * 6
+ODD: dict[str, Any] = {
+    "pools": [
+        sample.pool(
+            LONG, waiting={"critical": 10**12, "high": 0, "normal": 0, "low": 1}, slots=10**9, oldest_waiting_s=9e6
+        ),
+        sample.pool("مرحبا بالعالم"),
+        sample.pool("🚀 rocket", state="draining"),
+        sample.pool("none", bound_by={"code": "no_worker", "text": "no worker " * 30}),
+    ],
+    "resources": [
+        sample.bucket(LONG, blocked_until=4e9),
+        sample.semaphore("gpu", permits=0, capacity=0.0, in_use=-3.0),
+    ],
+    "failures": [sample.failure(1, message="x" * 400, tenant=LONG, kind=LONG)],
+    "workers": [sample.worker(LONG, pools=[LONG, LONG])],
+}
+STATES: dict[str, dict[str, Any]] = {"busy": {}, "odd": ODD, "empty": sample.quiet_body()}
+
+
+def role_for(path: str) -> str:
+    return "anonymous" if "sign-in" in path else "operator"
+
+
+def violations(page: Page) -> list[str]:
+    found = Axe().run(page, options=RULES).response["violations"]
+    return [f"{each['id']}: {node['html'][:160]}" for each in found for node in each["nodes"]]
+
+
+def settled(page: Page, path: str) -> None:
+    if "sign-in" not in path:
+        expect(page.locator("#conn span")).to_have_text("Live")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("path", PAGES)
+def test_no_accessibility_rule_is_broken(path: str, size: str, scheme: str, open_page: OpenPage, world: World) -> None:
+    for name, state in STATES.items():
+        world.snapshot(**state)
+        page = open_page(path, role_for(path), viewport=SIZES[size], color_scheme=scheme)
+        settled(page, path)
+        assert violations(page) == [], name
+        if "sign-in" in path:
+            break
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_states_of_the_page_break_no_rule(
+    scheme: str, open_page: OpenPage, world: World, complaints: Complaints
+) -> None:
+    complaints.expect("422|404")
+    world.snapshot()
+    page = open_page("/ops/pools/llm/", color_scheme=scheme)
+    settled(page, "")
+    page.locator("details.menu summary").click()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    page.locator("#reason").fill("  ")
+    page.get_by_role("button", name="Pause llm").click()
+    expect(page.locator("#fault")).to_be_visible()
+    assert violations(page) == []
+    page.locator("#reason").fill("a reason")
+    page.get_by_role("button", name="Pause llm").click()
+    expect(page.locator("#toast")).to_be_visible()
+    page.locator("#pause-live").click()
+    assert violations(page) == []
+    page.goto("/ops/pools/nope/")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_is_off_the_edge_of_a_narrow_screen(path: str, open_page: OpenPage, world: World) -> None:
+    for state in STATES.values():
+        world.snapshot(**state)
+        page = open_page(path, role_for(path), viewport=SIZES["phone"])
+        settled(page, path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_forced_colours_keep_every_state_readable(open_page: OpenPage, world: World) -> None:
+    world.snapshot()
+    page = open_page(forced_colors="active")
+    settled(page, "")
+    assert violations(page) == []
+
+
+def test_nothing_moves_for_those_who_asked_for_rest(open_page: OpenPage, world: World) -> None:
+    world.snapshot()
+    page = open_page("/ops/pools/llm/", reduced_motion="reduce")
+    page.locator("#reason").fill("rest")
+    page.get_by_role("button", name="Pause llm").click()
+    expect(page.locator("#toast")).to_be_visible()
+    assert page.evaluate("document.getAnimations().length") == 0
+
+
+def test_state_is_told_in_words_too(open_page: OpenPage, world: World) -> None:
+    world.snapshot()
+    page = open_page()
+    words = page.locator("#pools .st").all_inner_texts()
+    assert words == ["Paused", "Running", "Running", "Idle"]
+    assert "24 critical" in (
+        page.locator("#pools tr", has_text="llm").locator("svg[role=img]").get_attribute("aria-label") or ""
+    )
+
+
+def test_the_first_view_is_light(open_page: OpenPage, world: World) -> None:
+    world.snapshot()
+    sizes: dict[str, int] = {}
+
+    def count(page: Page) -> None:
+        page.on("response", lambda response: sizes.__setitem__(response.url, len(response.body())))
+
+    page = open_page(before=count)
+    settled(page, "")
+    page.wait_for_load_state("networkidle")
+    assert len(sizes) <= 8
+    own = {url.rsplit("/", 1)[-1]: size for url, size in sizes.items()}
+    assert own["app.js"] <= 12 * 1024
+    assert own["app.css"] <= 30 * 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "how"),
+    [
+        ("overview-light", "/ops/", {"color_scheme": "light"}),
+        ("overview-dark", "/ops/", {"color_scheme": "dark"}),
+        ("overview-phone", "/ops/", {"viewport": {"width": 360, "height": 740}}),
+        ("pool-dark", "/ops/pools/llm/", {"color_scheme": "dark"}),
+        ("pools-light", "/ops/pools/", {"color_scheme": "light"}),
+        ("empty-light", "/ops/", {"color_scheme": "light"}),
+    ],
+)
+def test_key_states_can_be_photographed(
+    name: str, path: str, how: dict[str, Any], *, open_page: OpenPage, world: World, tmp_path: Path
+) -> None:
+    """`CRONOQ_SCREENSHOTS=folder` keeps the pictures."""
+    world.snapshot(**(sample.quiet_body() if name.startswith("empty") else {}))
+    page = open_page(path, **{"viewport": {"width": 1280, "height": 800}, **how})
+    settled(page, path)
+    file = Path(os.environ.get("CRONOQ_SCREENSHOTS") or tmp_path) / f"{name}.png"
+    page.screenshot(path=file, full_page=True)
+    assert file.stat().st_size > 10_000
