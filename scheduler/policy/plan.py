@@ -178,18 +178,23 @@ class _Planner:
         rivals: list[Group] = []
         runner_up = -INFINITY
         for groups in self.by_class.values():
-            offering = [(entry, g) for g in groups if g.alive and g.pool.free and (entry := g.best_head()) is not None]
-            if not offering:
+            top: HeadEntry | None = None
+            topmost: Group | None = None
+            for group in groups:
+                if group.alive and group.pool.free:
+                    entry = group.best_head()
+                    if entry is not None and (top is None or entry < top):
+                        top, topmost = entry, group
+            if top is None:
                 continue
-            entry, group = min(offering, key=_by_entry)
-            if best is None or entry < best:
-                runner_up = max(runner_up, -best[0]) if best is not None else runner_up
-                best, leader, rivals = entry, group, [g for _, g in offering]
+            if best is None or top < best:
+                runner_up = runner_up if best is None else max(runner_up, -best[0])
+                best, leader, rivals = top, topmost, groups
             else:
-                runner_up = max(runner_up, -entry[0])
+                runner_up = max(runner_up, -top[0])
         if best is None or leader is None:
             return None
-        queue = self._lane(rivals)
+        queue = self._lane([leader] if len(rivals) == 1 else [g for g in rivals if g.alive and g.pool.free])
         if queue.head_score < runner_up and self._is_beaten(queue):
             queue = leader.lanes[best[3]]
         return queue.group, queue
@@ -361,10 +366,6 @@ class _Planner:
                 self.holds.extend(Hold(q.key, WaitReason.NO_FREE_SLOT) for q in group.lanes if q.alive)
 
 
-def _by_entry(offer: tuple[HeadEntry, Group]) -> HeadEntry:
-    return offer[0]
-
-
 def _oldest_waiting(groups: list[Group]) -> dict[TenantId, float]:
     """By tenant, when the oldest task that waits in these groups became ready."""
     oldest: dict[TenantId, float] = {}
@@ -384,6 +385,8 @@ def _lowest_rival(
     lowest = dict.fromkeys(idle, INFINITY)
     for group in groups:
         least = min((active[t] for t in group.by_tenant if t in active), default=INFINITY)
+        if least == INFINITY:
+            continue
         for tenant in group.by_tenant:
             if least < lowest.get(tenant, -INFINITY):
                 lowest[tenant] = least
