@@ -15,7 +15,7 @@ from typing import Final
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
-from scheduler.engine.db_thread import own_connection
+from scheduler.engine.db_thread import close_connection, own_connection
 from scheduler.errors import CronoqError
 from scheduler.policy.admission import Submission
 from scheduler.policy.types import TenantId
@@ -49,9 +49,7 @@ class GroupCommit:
         self._waiting: list[_Ticket] = []
         self._storing = False
         self._stored_at = 0.0
-        self._thread = ThreadPoolExecutor(
-            max_workers=1, thread_name_prefix="group-commit", initializer=own_connection
-        )
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-commit", initializer=own_connection)
 
     def join(self, tenant: TenantId, submission: Submission) -> Future[Accepted]:
         """Store one task with others; the future holds what became of it once that is committed.
@@ -74,6 +72,11 @@ class GroupCommit:
         if connection.in_atomic_block:
             return service.submit(tenant, submission)
         return self.join(tenant, submission).result()
+
+    def close(self) -> None:
+        """Store what waits, then give thread and connection back."""
+        self._thread.submit(close_connection)
+        self._thread.shutdown(wait=True)
 
     def _store_all(self) -> None:
         """Store batch after batch until nobody waits."""

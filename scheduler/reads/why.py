@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,14 +19,14 @@ from scheduler.policy.explain import (
 )
 from scheduler.policy.order import score
 from scheduler.policy.states import TaskState
-from scheduler.policy.types import Lane, LaneKey, PoolId, TaskId, TaskView, TenantId
+from scheduler.policy.types import LaneKey, PoolId, PriorityClass, TaskId, TaskView, TenantId
 from scheduler.reads.resources import at_level
 from scheduler.reads.tasks import ID_MAX
 from scheduler.store import control, dispatch, overview, resources, tasks
 
 WORKER_FRESH_S: Final = 15.0
 LANES_MAX: Final = 500
-"""Lanes looked at for the position; beyond, it counts those that come first in the index."""
+"""Lanes looked at for the position: beyond that many, the most urgent classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +104,16 @@ def _free_slots(pool: PoolId, running: int, now: float) -> int | None:
 
 def _position(row: tasks.TaskRow, now: float) -> int:
     mine = LaneKey(row.pool_id, row.priority, row.tenant_id, row.demand_id)
-    others = [key for key in dispatch.load_lane_keys([row.pool_id]) if key != mine][:LANES_MAX]
     waiting = tasks.load_ready_by_lane(row.pool_id)
-    lanes = [_lane_ahead(lane, row.tenant_id, waiting, now) for lane in dispatch.load_lanes(others, width=1)]
+    others = [key for key in sorted(waiting) if key != mine][:LANES_MAX]
+    lanes = [
+        LaneAhead(key.priority, key.tenant == row.tenant_id, waiting[key], _best_score(heads, key.priority, now))
+        for key, heads in tasks.load_lane_heads(row.pool_id, others).items()
+    ]
     view = TaskView(row.id, row.ready_at or now, row.latest_start, row.expected_s, row.amounts)
     in_lane = tasks.count_ahead_in_lane(row.id, count_max=POSITION_MAX)
     return position(row.priority, score(view, row.priority, now=now), in_lane, lanes)
 
 
-def _lane_ahead(lane: Lane, tenant: TenantId, waiting: Mapping[LaneKey, int], now: float) -> LaneAhead:
-    heads = [*lane.fifo[:1], *lane.urgent[:1]]
-    best = max(score(head, lane.key.priority, now=now) for head in heads)
-    return LaneAhead(lane.key.priority, lane.key.tenant == tenant, waiting.get(lane.key, len(heads)), best)
+def _best_score(heads: Sequence[TaskView], priority: PriorityClass, now: float) -> float:
+    return max(score(head, priority, now=now) for head in heads)

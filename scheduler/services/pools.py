@@ -59,6 +59,7 @@ def pause_pool(name: str, *, actor: str, reason: str, source: str = "ui") -> sto
     author = Author(actor, source, reason)
     check_reason(author)
     with transaction.atomic():
+        load_pool(name)
         if store.pause_pool(name, actor=actor, reason=reason):
             record(author, "pool.pause", f"pool:{name}", before={"paused": False}, after={"paused": True})
         return load_pool(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,7 +10,17 @@ from typing import Any, Final
 import orjson
 
 from scheduler.policy.states import TaskState
-from scheduler.policy.types import DemandId, LaneKey, LeaseId, PoolId, PriorityClass, ResourceId, TaskId, TenantId
+from scheduler.policy.types import (
+    DemandId,
+    LaneKey,
+    LeaseId,
+    PoolId,
+    PriorityClass,
+    ResourceId,
+    TaskId,
+    TaskView,
+    TenantId,
+)
 from scheduler.store import queries
 
 _SQL: Final = queries.load("tasks.sql")
@@ -172,3 +183,18 @@ def load_ready_by_lane(pool: PoolId) -> dict[LaneKey, int]:
         LaneKey(pool, PriorityClass(priority), TenantId(tenant), DemandId(demand)): n
         for priority, tenant, demand, n in queries.fetch(_SQL["ready_by_lane"], {"pool": pool})
     }
+
+
+def load_lane_heads(pool: PoolId, lanes: Sequence[LaneKey]) -> dict[LaneKey, list[TaskView]]:
+    """The one or two tasks of each lane of this pool that may go next; their amounts are left out."""
+    params = {
+        "pool": pool,
+        "priorities": queries.array(int(k.priority) for k in lanes),
+        "tenants": queries.array(k.tenant for k in lanes),
+        "demands": queries.array(k.demand for k in lanes),
+    }
+    heads: dict[LaneKey, list[TaskView]] = defaultdict(list)
+    for priority, tenant, demand, task, ready_at, latest_start, expected_s in queries.fetch(_SQL["lane_heads"], params):
+        key = LaneKey(pool, PriorityClass(priority), TenantId(tenant), DemandId(demand))
+        heads[key].append(TaskView(TaskId(task), ready_at, latest_start, expected_s, ()))
+    return heads

@@ -7,7 +7,7 @@ import httpx2
 from scheduler.models import IdempotencyRecord, Task
 from tests.api.conftest import Site
 
-TASK = {"pool": "llm", "kind": "idem", "payload": {"n": 1}}
+TASK: dict[str, object] = {"pool": "llm", "kind": "idem", "payload": {"n": 1}}
 
 
 def submit(site: Site, key: str, body: dict[str, object] = TASK, path: str = "/tasks") -> httpx2.Response:

@@ -97,3 +97,22 @@ FROM (SELECT priority, tenant_id, demand_id, n FROM task_count WHERE pool_id = %
       UNION ALL
       SELECT priority, tenant_id, demand_id, n FROM task_delta WHERE pool_id = %(pool)s AND counter = 'ready') AS counts
 GROUP BY 1, 2, 3 HAVING sum(n) > 0;
+
+-- name: lane_heads
+-- Of each of these lanes of a pool: the task that waits longest, and the one with the earliest latest start.
+SELECT l.priority, l.tenant_id, l.demand_id, head.*
+FROM unnest(%(priorities)s::smallint[], %(tenants)s::bigint[], %(demands)s::bigint[])
+     AS l(priority, tenant_id, demand_id)
+CROSS JOIN LATERAL (
+    (SELECT t.id, extract(epoch FROM t.ready_at)::float8, extract(epoch FROM t.latest_start)::float8, t.expected_s
+     FROM task t
+     WHERE t.state = 'ready' AND t.pool_id = %(pool)s AND t.priority = l.priority AND t.tenant_id = l.tenant_id
+       AND t.demand_id = l.demand_id
+     ORDER BY t.ready_at, t.id LIMIT 1)
+    UNION ALL
+    (SELECT t.id, extract(epoch FROM t.ready_at)::float8, extract(epoch FROM t.latest_start)::float8, t.expected_s
+     FROM task t
+     WHERE t.state = 'ready' AND t.latest_start IS NOT NULL AND t.pool_id = %(pool)s AND t.priority = l.priority
+       AND t.tenant_id = l.tenant_id AND t.demand_id = l.demand_id
+     ORDER BY t.latest_start, t.id LIMIT 1)
+) head;
