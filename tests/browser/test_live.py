@@ -43,7 +43,7 @@ def test_two_pages_agree(open_page: OpenPage, world: World) -> None:
 
 
 def test_an_unchanged_board_touches_nothing(open_page: OpenPage, world: World) -> None:
-    quiet = {"failures": [], "workers": [], "pools": []}
+    quiet: dict[str, list[str]] = {"failures": [], "workers": [], "pools": []}
     world.snapshot(**quiet)
     page = open_page("/ops/resources/")
     pill(page, "Live")

@@ -29,7 +29,7 @@ ORIGIN = "http://testserver"
 
 
 @pytest.fixture(autouse=True)
-def committed(live_database: LiveDatabase) -> Iterator[None]:  # noqa: ARG001 - sockets read in other threads
+def committed(live_database: LiveDatabase) -> Iterator[None]:
     newest.forget()
     yield
     newest.forget()

@@ -32,7 +32,7 @@ def test_a_page_of_the_same_shape_gets_contents_only(signed_in: SignIn, snapshot
 def test_nothing_new_is_no_content(signed_in: SignIn, snapshot: Snapshot) -> None:
     client = signed_in("viewer")
     frame = newest.frame(Key("overview"))
-    response = client.get(URL, {"seq": frame.seq, "shape": frame.shape})
+    response = client.get(URL, {"seq": str(frame.seq), "shape": frame.shape})
     assert (response.status_code, response.content) == (204, b"")
     assert response["X-Live-Age"]
     assert client.get(URL, headers={"if-none-match": response["ETag"]}).status_code == 304
