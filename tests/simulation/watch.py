@@ -6,12 +6,14 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from scheduler.policy.limits import EPSILON, capacity, effective_rate, level_now
+from scheduler.policy.order import DEFAULT_ORDER, score
 from scheduler.policy.types import (
     DemandId,
     Hold,
     LaneKey,
     Plan,
     PoolId,
+    PriorityClass,
     ResourceId,
     ResourceKind,
     Snapshot,
@@ -52,6 +54,7 @@ class Watch:
         self._slots(plan)
         self._permits(plan)
         self._order(plan)
+        self._priority(snapshot, plan)
         if settled:
             self._reasons(plan, snapshot.now)
             self._want(snapshot, plan)
@@ -96,6 +99,24 @@ class Watch:
         for lane, place in youngest.items():
             calm = next((t for t in self.backlog.lanes.get(lane, []) if t.latest_start is None), None)
             promise(calm is None or (calm.ready_at, calm.id) > place, f"task {calm and calm.id} was passed in its lane")
+
+    def _priority(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Nothing starts while a task of another class with a higher score waits for a slot, but what is owed."""
+        best: dict[tuple[PoolId, PriorityClass], float] = {}
+        for hold in plan.holds:
+            key, tasks = hold.lane, self.backlog.lanes.get(hold.lane)
+            if hold.reason is WaitReason.NO_FREE_SLOT and tasks:
+                points = score(tasks[0], key.priority, now=snapshot.now)
+                best[key.pool, key.priority] = max(points, best.get((key.pool, key.priority), points))
+        starts = Counter(start.lane.pool for start in plan.starts)
+        for start in plan.starts:
+            pool, mine = start.lane.pool, start.lane.priority
+            points = score(self.backlog.started[start.task], mine, now=snapshot.now)
+            passed = [c for (p, c), waits in best.items() if p == pool and c != mine and waits > points + 1e-6]
+            credit = snapshot.credits.get((pool, mine), 0.0) + DEFAULT_ORDER.shares[mine] * starts[pool]
+            promise(
+                not passed or credit >= 1.0 - 1e-6, f"task {start.task} passed the {passed and passed[0].label} class"
+            )
 
     def _reasons(self, plan: Plan, now: float) -> None:
         held = {hold.lane: hold for hold in plan.holds}
