@@ -106,7 +106,7 @@ def _pool_notices(pool: PoolView) -> Iterator[Notice]:
     if _is_failing(pool):
         share = wording.percent(pool.failed_per_s / (pool.failed_per_s + pool.succeeded_per_s))
         detail = f"{wording.rate(pool.failed_per_s * 60)} failures per minute"
-        yield _pool_notice(pool, "fail", Urgency.ACT, f"fails {share} of its attempts", detail)
+        yield _pool_notice(pool, "fail", Urgency.ACT, f"ends {share} of its tasks in failure", detail)
     if pool.state == "running" and (pool.oldest_waiting_s or 0) >= OLDEST_WAITING_S:
         says = f"has kept a task waiting for {wording.duration(pool.oldest_waiting_s)}"
         detail = pool.bound.text if pool.bound else f"{wording.plural(pool.waiting, 'task')} waiting"

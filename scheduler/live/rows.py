@@ -292,11 +292,13 @@ def pool_figures(row: PoolRow) -> list[Figure]:
         Figure("running", "Running", wording.count(pool.running), note=f"{used} of {wording.count(pool.slots)} slots"),
         Figure("started", "Started / s", wording.rate(pool.started_per_s), note=wording.plural(pool.workers, "worker")),
         Figure("succeeded", "Succeeded / s", wording.rate(pool.succeeded_per_s), note=_success(pool)),
-        Figure("failed", "Failed / min", wording.rate(pool.failed_per_s * 60), note="attempts, retried or not"),
+        Figure("failed", "Failed / min", wording.rate(pool.failed_per_s * 60), note="for good, after retries"),
         Figure("oldest", "Oldest waiting", wording.duration(pool.oldest_waiting_s), note="since it became ready"),
     ]
 
 
 def _success(pool: PoolView) -> str:
     finished_per_s = pool.succeeded_per_s + pool.failed_per_s
-    return f"{wording.percent(pool.succeeded_per_s / finished_per_s)} of attempts" if finished_per_s else "nothing ends"
+    return (
+        f"{wording.percent(pool.succeeded_per_s / finished_per_s)} of what ended" if finished_per_s else "nothing ends"
+    )

@@ -42,7 +42,7 @@ def test_no_worker_matters_only_while_something_waits() -> None:
 
 def test_failing_attempts_are_urgent_and_a_stray_failure_is_not() -> None:
     assert said(pools=[sample.pool("llm", failed_per_s=4.0, succeeded_per_s=6.0)]) == [
-        "Act now: llm fails 40 % of its attempts"
+        "Act now: llm ends 40 % of its tasks in failure"
     ]
     assert said(pools=[sample.pool("llm", failed_per_s=0.02, succeeded_per_s=0.0)]) == []
 
