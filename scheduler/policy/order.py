@@ -21,6 +21,7 @@ class OrderPolicy:
     """Constants of the score. `base`, `shares` go by class, critical first.
 
     `shares` is the fraction of a pool's starts that a class is guaranteed while it has startable work there.
+    A task that waited longer than `late_after_s` speaks for all it needs, not only for what it lacks.
     """
 
     base: tuple[float, float, float, float] = (10_000.0, 1_000.0, 100.0, 10.0)
@@ -30,6 +31,7 @@ class OrderPolicy:
     overdue_rate_per_s: float = 10.0
     overdue_cap: float = 2_000.0
     shares: tuple[float, float, float, float] = (0.0, 0.0, 0.10, 0.05)
+    late_after_s: float = 400.0
 
 
 DEFAULT_ORDER: Final = OrderPolicy()

@@ -317,7 +317,7 @@ class _Planner:
         closed = [level for level, _, short in lacking if short.by is ShortBy.CLOSED]
         if any(short.by is not ShortBy.IN_USE for _, _, short in lacking):
             return closed
-        late = self.now - head.ready_at > self.order.age_cap / self.order.aging_rate_per_s
+        late = self.now - head.ready_at > self.order.late_after_s
         return queue.demand.levels if late else [level for level, _, _ in lacking]
 
     def _start(self, group: Group, queue: LaneQueue, head: TaskView) -> None:
