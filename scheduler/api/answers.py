@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import orjson
 from django.http import HttpRequest, HttpResponse
-from ninja import Schema
 from ninja.renderers import BaseRenderer
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from scheduler.api.access import caller_of
 from scheduler.engine.doorbell import ring
@@ -22,13 +21,13 @@ REPEATED_HEADER: Final = "Idempotency-Replayed"
 _OPTIONS: Final = orjson.OPT_UTC_Z
 
 
-class In(Schema):
+class In(BaseModel):
     """A request body: a field that we do not know is refused by name, never ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Out(Schema):
+class Out(BaseModel):
     """An answer."""
 
 

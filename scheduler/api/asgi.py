@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.exception import convert_exception_to_response
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseNotAllowed
 
 from scheduler.api.bodies import BATCH_BYTES_MAX, too_large
-from scheduler.api.problems import answer_error
+from scheduler.api.problems import answer_error, answer_not_allowed
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,9 @@ class ApiHandler(ASGIHandler):
         self._view_middleware: list[Any] = []
         self._template_response_middleware: list[Any] = []
         self._exception_middleware: list[Any] = []
-        self._middleware_chain = convert_exception_to_response(self._get_response_async)
+        self._middleware_chain = convert_exception_to_response(
+            self._get_response_async  # type: ignore[attr-defined]  # the stubs leave it out
+        )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one request."""
@@ -56,7 +58,9 @@ class ApiHandler(ASGIHandler):
             await super().__call__(scope, receive, send)
 
     async def send_response(self, response: Any, send: Any) -> None:
-        """Send an answer with the headers that Django's middleware would add."""
+        """Send an answer with the headers that Django's middleware would add, and refusals all of one form."""
+        if isinstance(response, HttpResponseNotAllowed):
+            response = answer_not_allowed(response["Allow"])
         response.headers.setdefault("Content-Length", str(len(response.content)))
         response.headers.setdefault("X-Content-Type-Options", "nosniff")
         response.headers.setdefault("Cache-Control", "no-store")

@@ -8,8 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from ninja import Schema
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Strict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field, Strict
 
 from scheduler.policy.payload import fault_in_text
 from scheduler.reads.tasks import ID_MAX
@@ -44,14 +43,14 @@ Priority = Literal["critical", "high", "normal", "low"]
 Json = Any
 
 
-class FaultOut(Schema):
+class FaultOut(BaseModel):
     """One fault in a request."""
 
     loc: list[str | int] = Field(description="The path to the field")
     msg: str = Field(description="What to do about it")
 
 
-class Problem(Schema):
+class Problem(BaseModel):
     """A problem document (RFC 9457). Decide by `code`; `title` and `detail` are for people."""
 
     type: str

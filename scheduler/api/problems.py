@@ -123,6 +123,14 @@ def answer_not_found() -> HttpResponse:
     return problem(404, "not_found", "There is nothing at this address.")
 
 
+def answer_not_allowed(allowed: str) -> HttpResponse:
+    """The answer to a method that an address does not know; `allowed` names those that it does."""
+    methods = ", ".join(sorted(allowed.split(", ")))
+    response = problem(405, "method_not_allowed", f"This address takes {methods}.")
+    response["Allow"] = methods
+    return response
+
+
 def problem(
     status: int,
     code: str,
