@@ -72,7 +72,7 @@ class Pools:
             config = LlmConfig.parse(pool.config)
             return LlmExecutor(config), (config.quota_resource,) if config.quota_resource else ()
         handler = self._handlers.get(pool.name) or load_handler(pool.config)
-        return PythonExecutor(handler, slots=pool.slots_max), ()
+        return PythonExecutor(handler, name=f"pool {pool.name}"), ()
 
     def offers(self) -> dict[PoolId, int]:
         """Slots that this engine offers by pool. Each engine offers all; the pool's own slots bound the sum."""
@@ -92,7 +92,4 @@ class Pools:
 
 
 def _same_executor(before: ServedPool, after: ServedPool) -> bool:
-    if (before.executor, before.config) != (after.executor, after.config):
-        return False
-    # Only plain functions have as many threads as the pool has slots.
-    return before.executor != "python" or before.slots_max == after.slots_max
+    return (before.executor, before.config) == (after.executor, after.config)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scheduler.models import Attempt, Worker
+from scheduler.models import Attempt, Task, Worker
 from scheduler.services.tokens import create_token
+from tests.acceptance import handlers
 from tests.acceptance.site import Site, Web
 from tests.support.provider import running_provider
 from tests.support.waiting import wait_until
-from tests.support.work import make_bucket, make_pool, make_semaphore, make_tenant
+from tests.support.work import make_bucket, make_pool, make_semaphore, make_tenant, submit_tasks
 
 pytestmark = pytest.mark.acceptance
 
@@ -64,3 +66,15 @@ def submit_and_wait(one: Web, other: Web, token: str) -> list[dict[str, Any]]:
 
     with ThreadPoolExecutor(8) as clients:
         return list(clients.map(chat, range(TASKS)))
+
+
+def test_a_plain_function_that_does_not_end_keeps_no_engine_from_ending(site: Site, tmp_path: Path) -> None:
+    written = tmp_path / "runs"
+    site.variables |= {handlers.RUNS: str(written), "CRONOQ_SHUTDOWN_GRACE_S": "0.2"}
+    make_pool(config={"handler": f"{handlers.__name__}:first_waits"})
+    with site.engine() as engine:
+        [task] = submit_tasks(make_tenant(), payload=f'"{tmp_path / "never"}"')
+        wait_until(lambda: handlers.runs(written), what="the handler to begin")
+        engine.process.terminate()
+        assert engine.wait(20) == 0, engine.text()
+    assert (Task.objects.get(pk=task).state, Task.objects.get(pk=task).attempts) == ("ready", 0)

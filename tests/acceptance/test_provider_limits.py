@@ -112,7 +112,8 @@ def test_two_thousand_tasks_use_the_limits_to_the_full_and_are_never_refused(
     p95 = waits[int(0.95 * len(waits))]
     of_rate, of_all = used_fractions(stats["arrivals"])
     figures = (
-        f"used {of_rate:.4f} of the permitted rate ({of_all:.4f} of all that was permitted); chats waited p50 {waits[len(waits) // 2]:.3f} s, p95 {p95:.3f} s,"
+        f"used {of_rate:.4f} of the permitted rate ({of_all:.4f} of all that was permitted);"
+        f" chats waited p50 {waits[len(waits) // 2]:.3f} s, p95 {p95:.3f} s,"
         f" most {waits[-1]:.3f} s; provider {stats['by_status']}, at most {stats['max_in_flight']} in flight"
     )
     print(figures)  # noqa: T201  # shown when the test fails, and wanted when it does not

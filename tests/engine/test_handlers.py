@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("live_database")
 
 
 @pytest.fixture
-def tenant(live_database: object) -> TenantId:  # noqa: ARG001  # the rows are committed
+def tenant(live_database: object) -> TenantId:  # the rows are committed
     """A tenant and its pool `p`."""
     make_pool()
     return make_tenant()
@@ -67,6 +67,52 @@ def test_a_plain_handler_runs_in_a_thread_of_its_own(tenant: TenantId) -> None:
             wait_for_state(task, "succeeded")
     assert len(names) == 3
     assert result_of(tasks[0]) == [1]
+
+
+def test_an_object_whose_call_is_async_is_awaited(tenant: TenantId) -> None:
+    class Handler:
+        async def __call__(self, _ctx: object, payload: object) -> object:
+            await asyncio.sleep(0)
+            return payload
+
+    with engine({"p": Handler()}):
+        task = submit(tenant, payload='"awaited"')
+        wait_for_state(task, "succeeded")
+    assert result_of(task) == "awaited"
+
+
+def test_plain_functions_that_never_end_keep_nobody_from_working(tenant: TenantId) -> None:
+    make_pool("two", slots=2)
+    go_on = threading.Event()
+
+    def handler(_ctx: object, payload: Any) -> object:
+        if payload == "stuck":
+            go_on.wait(60)
+        return payload
+
+    with engine({"two": handler}):
+        stuck = submit_tasks(tenant, 4, pool="two", payload='"stuck"', timeout_s=0.1, retry=ONCE)
+        for task in stuck:
+            wait_for_state(task, "dead_lettered")
+        after = submit(tenant, pool="two", payload='"fine"')
+        wait_for_state(after, "succeeded")
+    go_on.set()
+    assert [outcomes_of(task) for task in stuck] == [[(1, "timed_out")]] * 4
+
+
+@pytest.mark.parametrize("error", [StopIteration("end"), KeyboardInterrupt()], ids=["stop-iteration", "interrupt"])
+def test_what_means_something_to_the_loop_is_a_failure_of_the_attempt_only(
+    tenant: TenantId, error: BaseException
+) -> None:
+    def handler(ctx: Any, _payload: object) -> object:
+        if ctx.attempt == 1:
+            raise error
+        return None
+
+    with engine({"p": handler}):
+        task = submit(tenant)
+        wait_for_state(task, "succeeded")
+    assert outcomes_of(task) == [(1, "failed"), (2, "succeeded")]
 
 
 def failing(*errors: BaseException | None) -> Callable[[Any, Any], Any]:

@@ -27,7 +27,7 @@ PATIENT: dict[str, Any] = {"poll_s": 60.0, "leader_ttl_s": 120.0}
 
 
 @pytest.fixture
-def tenant(live_database: LiveDatabase) -> TenantId:  # noqa: ARG001  # the rows are committed
+def tenant(live_database: LiveDatabase) -> TenantId:  # the rows are committed
     """A tenant and its pool `p`."""
     make_pool(slots=4)
     return make_tenant()

@@ -25,7 +25,7 @@ AT_ONCE = RetrySettings(initial_backoff_s=0.0)
 
 
 @pytest.fixture
-def tenant(live_database: LiveDatabase) -> TenantId:  # noqa: ARG001  # the rows are committed
+def tenant(live_database: LiveDatabase) -> TenantId:  # the rows are committed
     """A tenant, its pool `p` and one whose leases are short."""
     make_pool()
     make_pool("short", lease_ttl_s=1.0)

@@ -5,18 +5,14 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final
-
-import asyncio
+from typing import Any
 
 from scheduler.engine.executors.base import AttemptContext, ExecutionResult
+from scheduler.engine.executors.threads import Threads
 
 Handler = Callable[[Any, Any], Any]
 """`async def handler(ctx, payload)` or `def handler(ctx, payload)`; returns JSON, or an ExecutionResult."""
-
-THREADS_MAX: Final = 256
 
 
 class HandlerError(ValueError):
@@ -26,24 +22,27 @@ class HandlerError(ValueError):
 class PythonExecutor:
     """Runs one handler."""
 
-    def __init__(self, handler: Handler, *, slots: int) -> None:
+    def __init__(self, handler: Handler, *, name: str = "handler") -> None:
         self._handler = handler
-        self._is_async = inspect.iscoroutinefunction(handler)
-        self._threads = None if self._is_async else ThreadPoolExecutor(min(THREADS_MAX, max(1, slots)), "handler")
+        self._threads = None if _is_async(handler) else Threads(name)
 
     async def run(self, ctx: AttemptContext, payload: object) -> ExecutionResult:
         """Call the handler. What it raises ends the attempt; anything but our own exceptions is retryable."""
         if self._threads is None:
             value = await self._handler(ctx, payload)
         else:
-            loop = asyncio.get_running_loop()
-            value = await loop.run_in_executor(self._threads, partial(self._handler, ctx, payload))
+            value = await self._threads.call(partial(self._handler, ctx, payload))
         return value if isinstance(value, ExecutionResult) else ExecutionResult(value)
 
     async def aclose(self) -> None:
-        """Let no further plain function start; those that run cannot be stopped, only disregarded."""
+        """Plain functions that still run cannot be stopped, only disregarded."""
         if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads.close()
+
+
+def _is_async(handler: Handler) -> bool:
+    """Whether it is to be awaited: an async function, or an object whose call is one."""
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
 
 
 def load_handler(config: Mapping[str, object]) -> Handler:
