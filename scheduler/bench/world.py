@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -34,7 +34,7 @@ class Reading:
     scenario: str
     value: float
     unit: str
-    settings: dict[str, object]
+    settings: Mapping[str, object]
 
 
 def submission(*, limited: bool = True, priority: PriorityClass = PriorityClass.NORMAL) -> Submission:
@@ -88,7 +88,7 @@ async def engine_running(handler: Handler, *, settings: EngineSettings | None = 
 async def until(ready: Callable[[], bool], *, timeout_s: float = 600.0) -> None:
     """Wait for a condition of this process, looked at every few milliseconds. Raises TimeoutError."""
     async with asyncio.timeout(timeout_s):
-        while not ready():
+        while not ready():  # noqa: ASYNC110 - looking must cost the engine under test nothing
             await asyncio.sleep(0.002)
 
 

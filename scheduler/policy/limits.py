@@ -85,8 +85,8 @@ def shortage(limit: Limit, available: float, amount: float, *, now: float) -> Sh
     """None when `amount` can be taken from `available`; else what is missing.
 
     An amount above a bucket's capacity goes when the bucket is full (and leaves a debt), so it is not starved by the
-    margin; above the declared burst, lowered after it was taken in, it waits for an edit. A limit of zero (rate, burst or permits) is a pause: nothing is taken, not even nothing or what is left,
-    and only an edit ends it.
+    margin; above the declared burst, lowered after it was taken in, it waits for an edit. A limit of zero (rate, burst
+    or permits) is a pause: nothing is taken, not even nothing or what is left, and only an edit ends it.
     """
     if limit.capacity <= 0.0 or (limit.is_bucket and limit.refill_per_s <= 0.0):
         return Short(0.0, None, ShortBy.CLOSED)

@@ -1,8 +1,8 @@
 """Decides whether a failed attempt is followed by another, and when.
 
 Before attempt n+1: U(0, min(max_backoff, initial × multiplier^(n−1))), full jitter; grown step by step up to the cap,
-so that neither the number of attempts nor the multiplier can overflow. With a provider's retry_after d, the later of that
-and d + U(0, min(1 s, 0.1 d)): never earlier than d, and spread after it. Every attempt counts, throttled ones too.
+so that neither the number of attempts nor the multiplier can overflow. With a provider's retry_after d, the later of
+that and d + U(0, min(1 s, 0.1 d)): never earlier than d, and spread after it. Every attempt counts, throttled ones too.
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ async def close_code(client: WebsocketCommunicator) -> int:
             return int(output["code"])
 
 
-def beat_of(text: str) -> dict[str, str]:
+def beat_of(frame: str | bytes) -> dict[str, str]:
+    text = str(frame)
     return dict(re.findall(r'data-(\w+)="([^"]*)"', text[: text.index("</i>")]))
 
 
