@@ -9,6 +9,7 @@ from django.db import connection
 
 from scheduler.models import Attempt, Lease, ResourceState, Task
 from scheduler.policy.types import Outcome, PriorityClass, WaitReason
+from scheduler.services.resources import edit_resource
 from scheduler.services.settle import Report, settle
 from tests.support.work import HandWorker, make_bucket, make_pool, make_semaphore, make_tenant, state_of, submit_tasks
 
@@ -136,3 +137,15 @@ def test_a_released_task_gives_its_attempt_back_and_keeps_its_place() -> None:
     settle([Report(leased.lease, Outcome.RELEASED)])
     assert Task.objects.get(pk=first).attempts == 0
     assert [again.task for again in worker.start()] == [first]
+
+
+def test_an_edited_rate_counts_from_the_edit_on() -> None:
+    tenant, pool = make_tenant(), make_pool(slots=100)
+    make_bucket("api", rate=0.001, burst=50.0)
+    submit_tasks(tenant, 60, resources={"api": 1.0})
+    worker = HandWorker({pool: 100})
+    assert len(worker.start()) == 50
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE resource_state SET level_at = now() - interval '20 seconds'")
+    edit_resource("api", 1, {"rate": 20.0}, actor="test")
+    assert worker.start() == [], "the 20 seconds before the edit refill at the old rate"

@@ -273,3 +273,14 @@ def test_an_edited_pool_rule_applies_to_the_next_failure() -> None:
     worker.fail(worker.start())
     assert state_of(task) == "retrying"
     assert [x.task for x in worker.start()] == [task]
+
+
+def test_overuse_of_a_bucket_that_has_been_idle_is_not_forgiven() -> None:
+    tenant, pool = make_tenant(), make_pool()
+    make_bucket("tokens", rate=0.001, burst=100.0)
+    submit_tasks(tenant, 1, resources={"tokens": 10.0})
+    (leased,) = HandWorker({pool: 1}).start()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE resource_state SET level_at = now() - interval '30 days'")
+    settle([Report(leased.lease, Outcome.SUCCEEDED, result="null", actual={"tokens": 60.0})])
+    assert ResourceState.objects.get().level == pytest.approx(50.0, abs=0.1)

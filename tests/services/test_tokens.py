@@ -68,6 +68,6 @@ def test_the_command_prints_a_token_that_opens() -> None:
     caller = authenticate(out.getvalue().strip())
     assert caller is not None
     assert caller.scopes == {"submit", "read"}
-    assert caller.pools == {"p"}
+    assert caller.pools == frozenset({"p"})
     with pytest.raises(CommandError, match="nobody"):
         call_command("create_token", "--tenant=nobody", "--scope=read", stdout=out)

@@ -18,11 +18,26 @@ SELECT id, burst * (1 - margin), clock_timestamp() FROM added
 RETURNING resource_id;
 
 -- name: edit_resource
--- Zero rows: the version moved on, or there is no such resource.
-UPDATE resource SET rate = %(rate)s, burst = %(burst)s, permits = %(permits)s, margin = %(margin)s,
-                    version = version + 1
-WHERE name = %(name)s AND version = %(version)s
-RETURNING version;
+-- Zero rows: the version moved on, or there is no such resource. What the old rate refilled until now stays; the new
+-- rate counts from here, not from the last draw.
+WITH declared AS (
+    SELECT id, rate, burst, margin FROM resource WHERE name = %(name)s AND version = %(version)s FOR NO KEY UPDATE
+),
+edited AS (
+    UPDATE resource r SET rate = %(rate)s, burst = %(burst)s, permits = %(permits)s, margin = %(margin)s,
+                          version = r.version + 1
+    FROM declared d WHERE r.id = d.id
+    RETURNING r.id, r.version, r.burst * (1 - r.margin) AS capacity
+),
+dated AS (
+    UPDATE resource_state s
+    SET level = least(e.capacity, d.burst * (1 - d.margin), s.level + d.rate * (1 - d.margin) * s.factor
+                      * greatest(0, extract(epoch FROM moment.now - s.level_at)::float8)),
+        level_at = moment.now
+    FROM declared d JOIN edited e ON e.id = d.id CROSS JOIN (SELECT clock_timestamp() AS now) moment
+    WHERE s.resource_id = d.id
+)
+SELECT version FROM edited;
 
 -- name: held_by_resource
 -- What live leases hold, by resource.

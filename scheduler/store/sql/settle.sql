@@ -54,10 +54,16 @@ FROM verdict v
 WHERE t.id = v.task_id AND t.state = 'running' AND t.attempts = v.attempt;
 
 -- name: correct_levels
--- Settlement of measured amounts: add what was reserved and not used, or take what was used beyond. May go below zero.
--- Refill happens at the next plan; the burst caps it there.
-UPDATE resource_state s SET level = s.level + n.delta, taken_total = s.taken_total - n.delta
+-- Settlement of measured amounts: bring the bucket up to now, then add what was reserved and not used, or take what was
+-- used beyond. It may go below zero; correcting a level of long ago instead would forgive what an idle bucket refilled.
+UPDATE resource_state s
+SET level = least(r.burst * (1 - r.margin), s.level + r.rate * (1 - r.margin) * s.factor
+                  * greatest(0, extract(epoch FROM moment.now - s.level_at)::float8)) + n.delta,
+    level_at = moment.now,
+    taken_total = s.taken_total - n.delta
 FROM unnest(%(resources)s::bigint[], %(deltas)s::float8[]) AS n(resource_id, delta)
+JOIN resource r ON r.id = n.resource_id
+CROSS JOIN (SELECT clock_timestamp() AS now) moment
 WHERE s.resource_id = n.resource_id;
 
 -- name: lock_states
