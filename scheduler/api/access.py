@@ -58,13 +58,11 @@ class Nobody(HttpBearer):
         raise Forbidden("No scope opens this.", code="missing_scope")
 
 
-SUBMIT: Final = BearerToken("submit")
-SUBMIT_ASYNC: Final = AsyncBearerToken("submit")
-READ_ASYNC: Final = AsyncBearerToken("read")
-READ: Final = BearerToken("read")
-OPERATE: Final = BearerToken("operate")
-OPERATE_ALL: Final = BearerToken("operate", everywhere=True)
-ADMIN: Final = BearerToken("admin", everywhere=True)
+SUBMIT: Final = AsyncBearerToken("submit")
+READ: Final = AsyncBearerToken("read")
+OPERATE: Final = AsyncBearerToken("operate")
+OPERATE_ALL: Final = AsyncBearerToken("operate", everywhere=True)
+ADMIN: Final = AsyncBearerToken("admin", everywhere=True)
 METRICS: Final = BearerToken("metrics", everywhere=True)
 
 

@@ -1,16 +1,14 @@
 """Serves the API without the console's middleware: no session, no cookies, no forms, no thread per request.
 
 Every middleware of Django that is not async costs a change of thread on the way in and another on the way out; for a
-submission that was four fifths of its cost. The busiest two addresses, submit and wait, are async views and take no
-thread at all; the others run in one, as Django does it. It must never decide what a request means.
+submission that was four fifths of its cost. Here every view is async, and those that ask the database do it in a pool
+of few threads, so that no crowd of clients can take all connections. It must never decide what a request means.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
-import logging
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -21,8 +19,6 @@ from django.http import HttpResponse, HttpResponseNotAllowed
 from scheduler.api.bodies import BATCH_BYTES_MAX, too_large
 from scheduler.api.problems import answer_error, answer_not_allowed
 
-logger = logging.getLogger(__name__)
-
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -30,7 +26,6 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 PREFIX: Final = "/api/"
 WITH_PAGES: Final = frozenset({"/api/v1/docs", "/api/v1/openapi.json"})
 """Looked at in a browser, and so served with the headers that pages have."""
-_THREADLESS: Final = re.compile(r"POST /api/v1/tasks|GET /api/v1/tasks/\d+/wait")
 
 
 def is_for_api(path: str) -> bool:
@@ -50,13 +45,6 @@ class ApiHandler(ASGIHandler):
             self._get_response_async  # type: ignore[attr-defined]  # the stubs leave it out
         )
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve one request."""
-        if _THREADLESS.fullmatch(f"{scope['method']} {scope['path']}"):
-            await self._serve_threadless(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
-
     async def send_response(self, response: Any, send: Any) -> None:
         """Send an answer with the headers that Django's middleware would add, and refusals all of one form."""
         if isinstance(response, HttpResponseNotAllowed):
@@ -66,8 +54,8 @@ class ApiHandler(ASGIHandler):
         response.headers.setdefault("Cache-Control", "no-store")
         await super().send_response(response, send)
 
-    async def _serve_threadless(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer in the event loop; a client that hangs up ends its view."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request in the event loop; a client that hangs up ends its view."""
         body = await _read(receive)
         if body is None:
             return

@@ -15,6 +15,7 @@ from scheduler.api.answers import JSON, Out, moment, respond, to_json
 from scheduler.api.fields import PROBLEMS, Problem
 from scheduler.api.metrics import exposition
 from scheduler.api.problems import answer, answer_unauthenticated
+from scheduler.api.threads import in_pool
 from scheduler.errors import CronoqError, Unavailable
 from scheduler.reads.health import health
 from scheduler.reads.snapshot import latest_snapshot
@@ -31,6 +32,7 @@ class SnapshotOut(Out):
 
 
 @router.get("/snapshot", auth=READ, operation_id="get_snapshot", response={200: SnapshotOut, PROBLEMS: Problem})
+@in_pool
 def get_snapshot(request: HttpRequest) -> HttpResponse:
     """The newest picture. A token of one tenant sees no failures of others."""
     row = latest_snapshot()

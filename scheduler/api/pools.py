@@ -12,6 +12,7 @@ from scheduler.api.answers import once_per_key, respond
 from scheduler.api.control_schemas import PoolEditIn, PoolIn, PoolOut, PoolsOut, present_pool
 from scheduler.api.fields import PROBLEMS, Problem
 from scheduler.api.task_schemas import ReasonIn
+from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
 from scheduler.engine.executors.llm_config import LlmConfig, LlmConfigError
 from scheduler.errors import FieldError, Refused
@@ -22,18 +23,21 @@ router = Router(tags=["pools"])
 
 
 @router.get("/pools", auth=READ, operation_id="list_pools", response={200: PoolsOut, PROBLEMS: Problem})
+@in_pool
 def get_pools(request: HttpRequest) -> HttpResponse:
     """All pools and what they hold now."""
     return respond(200, PoolsOut(pools=[present_pool(p, with_config=_sees_config(request)) for p in list_pools()]))
 
 
 @router.get("/pools/{name}", auth=READ, operation_id="get_pool", response={200: PoolOut, PROBLEMS: Problem})
+@in_pool
 def get_pool(request: HttpRequest, name: str) -> HttpResponse:
     """One pool."""
     return respond(200, _pool(request, name))
 
 
 @router.post("/pools", auth=ADMIN, operation_id="add_pool", response={201: PoolOut, PROBLEMS: Problem})
+@in_pool
 def post_pool(request: HttpRequest, body: PoolIn) -> HttpResponse:
     """Declare a pool."""
     settings = body.settings()
@@ -48,6 +52,7 @@ def post_pool(request: HttpRequest, body: PoolIn) -> HttpResponse:
 
 
 @router.patch("/pools/{name}", auth=ADMIN, operation_id="edit_pool", response={200: PoolOut, PROBLEMS: Problem})
+@in_pool
 def patch_pool(request: HttpRequest, name: str, body: PoolEditIn) -> HttpResponse:
     """Change a pool; applies at the next plan. 409 with both versions when it was changed meanwhile."""
     changes = body.changes()
@@ -62,6 +67,7 @@ def patch_pool(request: HttpRequest, name: str, body: PoolEditIn) -> HttpRespons
 @router.post(
     "/pools/{name}/pause", auth=OPERATE_ALL, operation_id="pause_pool", response={200: PoolOut, PROBLEMS: Problem}
 )
+@in_pool
 def post_pause(request: HttpRequest, name: str, body: ReasonIn | None = None) -> HttpResponse:
     """Start nothing new in the pool; what runs goes on. Pausing a paused pool changes nothing."""
 
@@ -76,6 +82,7 @@ def post_pause(request: HttpRequest, name: str, body: ReasonIn | None = None) ->
 @router.post(
     "/pools/{name}/resume", auth=OPERATE_ALL, operation_id="resume_pool", response={200: PoolOut, PROBLEMS: Problem}
 )
+@in_pool
 def post_resume(request: HttpRequest, name: str, body: ReasonIn | None = None) -> HttpResponse:
     """Start again with what waits."""
 

@@ -9,6 +9,7 @@ from scheduler.api.access import ADMIN, READ, caller_of
 from scheduler.api.answers import once_per_key, respond
 from scheduler.api.control_schemas import ResourceEditIn, ResourceIn, ResourceOut, ResourcesOut, present_resource
 from scheduler.api.fields import PROBLEMS, Problem
+from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
 from scheduler.reads.resources import list_resources, resource_detail
 from scheduler.services.resources import add_resource, edit_resource
@@ -17,18 +18,21 @@ router = Router(tags=["resources"])
 
 
 @router.get("/resources", auth=READ, operation_id="list_resources", response={200: ResourcesOut, PROBLEMS: Problem})
+@in_pool
 def get_resources(request: HttpRequest) -> HttpResponse:
     """All shared limits and what is left of them."""
     return respond(200, ResourcesOut(resources=[present_resource(r) for r in list_resources()]))
 
 
 @router.get("/resources/{name}", auth=READ, operation_id="get_resource", response={200: ResourceOut, PROBLEMS: Problem})
+@in_pool
 def get_resource(request: HttpRequest, name: str) -> HttpResponse:
     """One shared limit."""
     return respond(200, present_resource(resource_detail(name)))
 
 
 @router.post("/resources", auth=ADMIN, operation_id="add_resource", response={201: ResourceOut, PROBLEMS: Problem})
+@in_pool
 def post_resource(request: HttpRequest, body: ResourceIn) -> HttpResponse:
     """Declare a shared limit. A token bucket starts full."""
 
@@ -43,6 +47,7 @@ def post_resource(request: HttpRequest, body: ResourceIn) -> HttpResponse:
 @router.patch(
     "/resources/{name}", auth=ADMIN, operation_id="edit_resource", response={200: ResourceOut, PROBLEMS: Problem}
 )
+@in_pool
 def patch_resource(request: HttpRequest, name: str, body: ResourceEditIn) -> HttpResponse:
     """Change a limit from the next plan on; 0 pauses it. 409 with both versions when it was changed meanwhile."""
     actor = caller_of(request).actor

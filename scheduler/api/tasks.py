@@ -14,9 +14,7 @@ from scheduler import conf
 from scheduler.api.access import (
     OPERATE,
     READ,
-    READ_ASYNC,
     SUBMIT,
-    SUBMIT_ASYNC,
     caller_of,
     check_pools,
     tenant_for_submit,
@@ -40,7 +38,7 @@ from scheduler.api.task_schemas import (
     present_task,
     present_why,
 )
-from scheduler.api.threads import in_thread
+from scheduler.api.threads import in_pool, in_thread
 from scheduler.engine.doorbell import ring
 from scheduler.engine.group_commit import GROUP_COMMIT
 from scheduler.engine.wait_hub import wait_hub
@@ -76,7 +74,7 @@ class TaskFilterIn(In):
 
 @router.post(
     "/tasks",
-    auth=SUBMIT_ASYNC,
+    auth=SUBMIT,
     operation_id="submit_task",
     response={202: AcceptedOut, 200: AcceptedOut, PROBLEMS: Problem},
 )
@@ -103,6 +101,7 @@ def _accepted(accepted: Accepted) -> tuple[int, AcceptedOut]:
 
 
 @router.post("/tasks/batch", auth=SUBMIT, operation_id="submit_batch", response={202: BatchOut, PROBLEMS: Problem})
+@in_pool
 def submit_tasks(request: HttpRequest, body: BatchIn) -> HttpResponse:
     """Take in up to 1,000 tasks, all or none."""
     caller = caller_of(request)
@@ -117,6 +116,7 @@ def submit_tasks(request: HttpRequest, body: BatchIn) -> HttpResponse:
 
 
 @router.get("/tasks", auth=READ, operation_id="list_tasks", response={200: TaskPageOut, PROBLEMS: Problem})
+@in_pool
 def get_tasks(request: HttpRequest, wanted: Query[TaskFilterIn]) -> HttpResponse:
     """Tasks, newest first."""
     refuse_unknown(request, set(TaskFilterIn.model_fields))
@@ -134,6 +134,7 @@ def get_tasks(request: HttpRequest, wanted: Query[TaskFilterIn]) -> HttpResponse
 
 
 @router.get("/tasks/{task_id}", auth=READ, operation_id="get_task", response={200: TaskDetailOut, PROBLEMS: Problem})
+@in_pool
 def get_task(request: HttpRequest, task_id: Path[Id]) -> HttpResponse:
     """One task with its attempts, and its result once it has succeeded."""
     return respond(200, present_detail(task_detail(TaskId(task_id), caller_of(request).tenant_id)))
@@ -142,6 +143,7 @@ def get_task(request: HttpRequest, task_id: Path[Id]) -> HttpResponse:
 @router.get(
     "/tasks/{task_id}/result", auth=READ, operation_id="get_result", response={200: ResultOut, PROBLEMS: Problem}
 )
+@in_pool
 def get_result(request: HttpRequest, task_id: Path[Id]) -> HttpResponse:
     """What a succeeded task returned; 409 with the state of one that has not."""
     found = task_detail(TaskId(task_id), caller_of(request).tenant_id)
@@ -152,7 +154,7 @@ def get_result(request: HttpRequest, task_id: Path[Id]) -> HttpResponse:
 
 
 @router.get(
-    "/tasks/{task_id}/wait", auth=READ_ASYNC, operation_id="wait_task", response={200: TaskDetailOut, PROBLEMS: Problem}
+    "/tasks/{task_id}/wait", auth=READ, operation_id="wait_task", response={200: TaskDetailOut, PROBLEMS: Problem}
 )
 async def wait_task(
     request: HttpRequest, task_id: Path[Id], timeout_s: Annotated[float, Field(ge=0, le=WAIT_MAX_S)] = 30.0
@@ -171,6 +173,7 @@ async def wait_task(
 
 
 @router.get("/tasks/{task_id}/why", auth=READ, operation_id="why_task", response={200: WhyOut, PROBLEMS: Problem})
+@in_pool
 def get_why(request: HttpRequest, task_id: Path[Id]) -> HttpResponse:
     """Why the task is not running, in words, with its place in the order."""
     return respond(200, present_why(why(TaskId(task_id), caller_of(request).tenant_id)))
@@ -179,6 +182,7 @@ def get_why(request: HttpRequest, task_id: Path[Id]) -> HttpResponse:
 @router.post(
     "/tasks/{task_id}/cancel", auth=SUBMIT, operation_id="cancel_task", response={200: CancelOut, PROBLEMS: Problem}
 )
+@in_pool
 def cancel_task(request: HttpRequest, task_id: Path[Id], body: ReasonIn | None = None) -> HttpResponse:
     """Cancel a waiting task at once, tell a running one to stop; 409 when it has ended."""
     caller = caller_of(request)
@@ -194,6 +198,7 @@ def cancel_task(request: HttpRequest, task_id: Path[Id], body: ReasonIn | None =
 @router.post(
     "/tasks/{task_id}/replay", auth=OPERATE, operation_id="replay_task", response={200: ReplayOut, PROBLEMS: Problem}
 )
+@in_pool
 def replay_task(request: HttpRequest, task_id: Path[Id], body: ReasonIn | None = None) -> HttpResponse:
     """Run a failed, dead-lettered, shed or missed task afresh, under the same id."""
     caller = caller_of(request)

@@ -9,6 +9,7 @@ from scheduler.api.access import ADMIN, READ, caller_of
 from scheduler.api.answers import Out, once_per_key, respond
 from scheduler.api.control_schemas import TenantEditIn, TenantIn, TenantOut, TenantsOut, TokenIn, TokenOut
 from scheduler.api.fields import PROBLEMS, Problem
+from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
 from scheduler.reads.tenants import TenantDetail, list_tenants, tenant_detail
 from scheduler.services.tenants import add_tenant, edit_tenant
@@ -18,6 +19,7 @@ router = Router(tags=["tenants"])
 
 
 @router.get("/tenants", auth=READ, operation_id="list_tenants", response={200: TenantsOut, PROBLEMS: Problem})
+@in_pool
 def get_tenants(request: HttpRequest) -> HttpResponse:
     """The tenants that the token may see."""
     found = list_tenants(caller_of(request).tenant_id)
@@ -25,12 +27,14 @@ def get_tenants(request: HttpRequest) -> HttpResponse:
 
 
 @router.get("/tenants/{slug}", auth=READ, operation_id="get_tenant", response={200: TenantOut, PROBLEMS: Problem})
+@in_pool
 def get_tenant(request: HttpRequest, slug: str) -> HttpResponse:
     """One tenant."""
     return respond(200, _tenant(tenant_detail(slug, caller_of(request).tenant_id)))
 
 
 @router.post("/tenants", auth=ADMIN, operation_id="add_tenant", response={201: TenantOut, PROBLEMS: Problem})
+@in_pool
 def post_tenant(request: HttpRequest, body: TenantIn) -> HttpResponse:
     """Declare a tenant."""
 
@@ -50,6 +54,7 @@ def post_tenant(request: HttpRequest, body: TenantIn) -> HttpResponse:
 
 
 @router.patch("/tenants/{slug}", auth=ADMIN, operation_id="edit_tenant", response={200: TenantOut, PROBLEMS: Problem})
+@in_pool
 def patch_tenant(request: HttpRequest, slug: str, body: TenantEditIn) -> HttpResponse:
     """Change a tenant's weight, status or name. 409 with both versions when it was changed meanwhile."""
     actor = caller_of(request).actor
@@ -59,6 +64,7 @@ def patch_tenant(request: HttpRequest, slug: str, body: TenantEditIn) -> HttpRes
 
 
 @router.post("/tokens", auth=ADMIN, operation_id="create_token", response={201: TokenOut, PROBLEMS: Problem})
+@in_pool
 def post_token(request: HttpRequest, body: TokenIn) -> HttpResponse:
     """Make a token. Its secret is in this answer and nowhere else."""
 
@@ -79,6 +85,7 @@ def post_token(request: HttpRequest, body: TokenIn) -> HttpResponse:
 
 
 @router.delete("/tokens/{token_id}", auth=ADMIN, operation_id="revoke_token", response={204: None, PROBLEMS: Problem})
+@in_pool
 def delete_token(request: HttpRequest, token_id: str) -> HttpResponse:
     """Make a token useless, everywhere within five seconds."""
     revoke_token(token_id, actor=caller_of(request).actor, source="api")

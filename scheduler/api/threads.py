@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import inspect
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
 
 from django.db import connection
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS_MAX: Final = 8
 _POOL: Final = ThreadPoolExecutor(max_workers=THREADS_MAX, thread_name_prefix="api")
+
+
+def in_pool(view: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    """Make an async view of one that asks the database: it runs in the pool, from its first line to its last."""
+
+    @wraps(view)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await in_thread(lambda: view(*args, **kwargs))
+
+    # Ninja reads the parameters' types here, and would look their names up in this module.
+    run.__signature__ = inspect.signature(view, eval_str=True)  # type: ignore[attr-defined]  # what `inspect` looks for
+    return run
 
 
 async def in_thread(call: Callable[[], T]) -> T:

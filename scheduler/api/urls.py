@@ -74,7 +74,7 @@ for _kind in (Exception, Http404, HttpError, ValidationError):
 
 
 @csrf_exempt
-def nowhere(_request: HttpRequest, **_path: str) -> HttpResponse:
+async def nowhere(_request: HttpRequest, **_path: str) -> HttpResponse:
     """What is asked for under `/api/` and is not there."""
     return problems.answer_not_found()
 

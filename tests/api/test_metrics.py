@@ -1,0 +1,39 @@
+"""The newest picture as Prometheus reads it."""
+
+import re
+
+import pytest
+
+from scheduler.api.metrics import exposition
+from scheduler.reads.snapshot import SnapshotRow, latest_snapshot
+from scheduler.services.snapshot import take_snapshot
+from tests.support.work import make_bucket, make_pool, make_tenant, submit_tasks
+
+LINE = re.compile(r"# (HELP|TYPE) cronoq_\w+ .+|cronoq_\w+(\{\w+=\"(\\.|[^\"\\])*\"(,\w+=\"(\\.|[^\"\\])*\")*\})? \S+")
+
+
+@pytest.mark.django_db
+def test_a_real_picture_is_all_lines_that_prometheus_reads() -> None:
+    tenant = make_tenant()
+    make_pool()
+    make_bucket("tokens", rate=1.0, burst=10.0)
+    submit_tasks(tenant, 3, resources={"tokens": 1.0})
+    take_snapshot(None, {}, interval_s=1.0)
+    text = exposition(latest_snapshot())
+    assert all(LINE.fullmatch(line) for line in text.splitlines())
+    assert 'cronoq_pool_waiting{pool="p",class="normal"} 3' in text
+    assert 'cronoq_resource_available{resource="tokens"} 10' in text
+    assert 'cronoq_pool_paused{pool="p"} 0' in text
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+
+
+def test_odd_pictures_do_no_harm() -> None:
+    body: dict[str, object] = {
+        "pools": [{"name": 'a"b\\c\n', "running": 1, "waiting": None}, "x", {"running": 2}],
+        "resources": "none",
+    }
+    text = exposition(SnapshotRow(1, 2.0, body))
+    assert 'cronoq_pool_running{pool="a\\"b\\\\c\\n"} 1' in text
+    assert all(LINE.fullmatch(line) for line in text.splitlines())
+    assert exposition(None).endswith("cronoq_up 0\n")
