@@ -23,7 +23,7 @@ from scheduler.postgres import database_url
 
 logger = logging.getLogger(__name__)
 
-DEBOUNCE_S: Final = 0.003
+DEBOUNCE_S: Final = 0.005
 RECONNECT_S: Final = 1.0
 LISTEN_POLL_S: Final = 0.5
 
@@ -80,11 +80,10 @@ class Doorbell:
             listener()
 
     def _send(self) -> None:
-        """Send what is due, gathered over DEBOUNCE_S, for as long as the process lives."""
+        """Send what is due, at once and then at most every DEBOUNCE_S, for as long as the process lives."""
         connection: psycopg.Connection[tuple[object, ...]] | None = None
         while True:
             self._wanted.wait()
-            time.sleep(DEBOUNCE_S)
             self._wanted.clear()
             with self._lock:
                 due, self._due = self._due, set()
@@ -93,6 +92,7 @@ class Doorbell:
                     connection = _connect()
                 for bell in due:
                     connection.execute("SELECT pg_notify(%s, %s)", (bell.value, self._id))
+                time.sleep(DEBOUNCE_S)
             except psycopg.Error as error:
                 # Polling will find what this ring announced.
                 logger.debug("a doorbell was not sent: %s", error)

@@ -64,6 +64,7 @@ class Engine:
         self.settled = 0
         self._running: dict[LeaseId, Running] = {}
         self._pick_up_at = 0.0
+        self._waiting = True
         self._draining = False
         self._abandoned = False
 
@@ -79,7 +80,7 @@ class Engine:
         self._outbox = Outbox(self._settle_db, batch_max=self.settings.settle_batch_max)
         self._renewal = Renewal(self.id, self, register=self._register)
         maintenance = Maintenance(self)
-        off = DOORBELL.on(Bell.WORK, self._rung)
+        off = [DOORBELL.on(Bell.WORK, self._rung), DOORBELL.on(Bell.SETTLED, self._slots_freed)]
         await self._until_done(maintenance.begin, stop)
         self._renewal.start()
         ending = asyncio.Event()
@@ -101,7 +102,8 @@ class Engine:
         self._outbox.hurry()
         await asyncio.gather(*to_the_end)
         self._renewal.stop()
-        off()
+        for take_off in off:
+            take_off()
         await self._leave(maintenance)
 
     def abandon(self) -> None:
@@ -119,8 +121,11 @@ class Engine:
             await self._pick_up()
             await self._until_work(self.settings.poll_s)
             return
+        # Until the plan is known, a slot that frees may be what it lacked.
+        self._waiting = True
         done = await self._dispatch_db.call(self._plan)
         self.holds = done.holds
+        self._waiting = done.waiting
         self._begin([task for task in done.leased if task.worker == self.id])
         if any(task.worker != self.id for task in done.leased):
             DOORBELL.ring(Bell.WORK)
@@ -183,6 +188,12 @@ class Engine:
         if self._running:
             self._renewal.hurry()
 
+    def _slots_freed(self) -> None:
+        """Attempts have ended, here or elsewhere; from any thread. No reason to look when nothing waits for a slot."""
+        if self.leading and self._waiting:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._work.set)
+
     # Attempts
 
     def _begin(self, leased: list[LeasedTask]) -> None:
@@ -228,7 +239,6 @@ class Engine:
         while self._outbox.waiting:
             settled = await self._outbox.send_batch()
             self.settled += len(settled.states)
-            self._work.set()
             DOORBELL.ring(Bell.SETTLED)
 
     async def _fence_once(self) -> None:

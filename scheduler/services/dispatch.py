@@ -6,7 +6,7 @@ ready, and every lease is a fresh fence.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -46,6 +46,7 @@ class Dispatched:
     """What one dispatch did. `look_again_at` and `next_due_at` are the next times at which the clock alone matters.
 
     `holds` has one entry per pool: what kept it from starting more. `again` asks for another dispatch at once.
+    `waiting` is False when every ready task was started: a slot that frees then is no reason to look again.
     """
 
     now: float
@@ -53,6 +54,7 @@ class Dispatched:
     look_again_at: float | None
     next_due_at: float | None
     again: bool
+    waiting: bool
     holds: dict[PoolId, Hold]
 
     def wake_at(self) -> float | None:
@@ -78,14 +80,25 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
         if plan.starts or plan.levels:
             taken = _taken(plan, snapshot.demands)
             leased = store.start(plan, me=me, pools=control.pools, resources=control.resources, taken=taken)
+    again = plan.truncated or control.promoted >= PROMOTE_MAX or len(leased) < len(plan.starts)
     return Dispatched(
         now=snapshot.now,
         leased=tuple(leased),
         look_again_at=plan.look_again_at,
         next_due_at=control.next_due_at,
-        again=plan.truncated or control.promoted >= PROMOTE_MAX or len(leased) < len(plan.starts),
+        again=again,
+        waiting=again or bool(plan.holds) or _unread(control, snapshot, plan),
         holds=_by_pool(plan),
     )
+
+
+def _unread(control: store.Control, snapshot: Snapshot, plan: Plan) -> bool:
+    """Whether work may wait where the plan did not look: in pools that are full, or that nobody has a slot for."""
+    looked = {lane.key.pool for lane in snapshot.lanes}
+    if any(key.pool not in looked for key in control.lanes):
+        return True
+    started = Counter(start.lane.pool for start in plan.starts)
+    return any(view.running + started[view.id] >= view.slots for view in snapshot.pools.values() if not view.paused)
 
 
 def _snapshot(control: store.Control, starts_max: int) -> Snapshot:
