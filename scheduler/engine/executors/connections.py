@@ -26,6 +26,9 @@ class Connections(httpx.AsyncBaseTransport):
 
     def __init__(self, *, proxy: str | None) -> None:
         self._proxy = proxy
+        # Now rather than with the first call: calls that start late bunch with those behind them, and a provider that
+        # enforces the declared rate would count more of them in a moment than were started in one.
+        self._authorities = _trusted_authorities()
         self._idle: deque[tuple[float, httpx.AsyncHTTPTransport]] = deque()
         self._closed = False
 
@@ -58,7 +61,7 @@ class Connections(httpx.AsyncBaseTransport):
 
     def _open(self) -> httpx.AsyncHTTPTransport:
         return httpx.AsyncHTTPTransport(
-            verify=_trusted_authorities(),
+            verify=self._authorities,
             limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=IDLE_S_MAX),
             trust_env=False,
             proxy=self._proxy,
