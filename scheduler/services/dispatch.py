@@ -66,21 +66,23 @@ class Dispatched:
 def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
     """Plan once and start what the plan says.
 
-    1. take the turn, make due tasks ready, lock the shared limits, and read what runs, where there is room, and which
-       lanes have work;
-    2. read the front of those lanes, and who stands in them;
-    3. plan;
-    4. claim the tasks under leases, store levels and fairness.
+    1. take the turn and lock the shared limits;
+    2. read what runs, where there is room and which lanes have work; make due tasks ready first, if there are any;
+    3. read the front of those lanes, and who stands in them;
+    4. plan;
+    5. start the tasks under leases, store levels and fairness.
     """
     with transaction.atomic(savepoint=False):
-        control = store.lock_control(promote_max=PROMOTE_MAX, fresh_s=WORKER_FRESH_S)
-        snapshot = _snapshot(control, starts_max)
+        store.lock()
+        resources = store.lock_resources()
+        control, promoted = _control()
+        snapshot = _snapshot(control, resources, starts_max)
         plan = make_plan(snapshot, starts_max=starts_max)
         leased: list[LeasedTask] = []
         if plan.starts or plan.levels:
             taken = _taken(plan, snapshot.demands)
-            leased = store.start(plan, me=me, pools=control.pools, resources=control.resources, taken=taken)
-    again = plan.truncated or control.promoted >= PROMOTE_MAX or len(leased) < len(plan.starts)
+            leased = store.start(plan, me=me, pools=control.pools, resources=resources, taken=taken)
+    again = plan.truncated or promoted >= PROMOTE_MAX or len(leased) < len(plan.starts)
     return Dispatched(
         now=snapshot.now,
         leased=tuple(leased),
@@ -101,7 +103,16 @@ def _unread(control: store.Control, snapshot: Snapshot, plan: Plan) -> bool:
     return any(view.running + started[view.id] >= view.slots for view in snapshot.pools.values() if not view.paused)
 
 
-def _snapshot(control: store.Control, starts_max: int) -> Snapshot:
+def _control() -> tuple[store.Control, int]:
+    """What there is to plan with, after making due tasks ready; and how many those were."""
+    control = store.load_control(fresh_s=WORKER_FRESH_S)
+    if control.next_due_at is None or control.next_due_at > control.now:
+        return control, 0
+    promoted = store.promote_due(PROMOTE_MAX)
+    return store.load_control(fresh_s=WORKER_FRESH_S), promoted
+
+
+def _snapshot(control: store.Control, resources: dict[ResourceId, ResourceView], starts_max: int) -> Snapshot:
     pools = store.pool_views(control.pools, control.in_flight)
     offers = store.worker_views(control.workers, control.in_flight)
     field = _field(control, pools, offers, starts_max)
@@ -109,7 +120,7 @@ def _snapshot(control: store.Control, starts_max: int) -> Snapshot:
         now=control.now,
         pools=pools,
         tenants=field.tenants,
-        resources=_less_held(control.resources, field.demands, control.in_flight) if field.lanes else control.resources,
+        resources=_less_held(resources, field.demands, control.in_flight) if field.lanes else resources,
         demands=field.demands,
         workers=offers,
         lanes=tuple(field.lanes),

@@ -71,7 +71,7 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
     4. correct the limits: measured amounts, and a provider's wish to be left alone.
     """
     by_lease = {report.lease: report for report in reports}
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         ended = store.end_leases(
             [_ending(r) for r in by_lease.values()], expired_only=expired_only, unclaimed_only=unclaimed_only
         )

@@ -17,8 +17,6 @@ from scheduler.errors import CronoqError, FieldError, Refused
 from scheduler.policy.admission import Admitted, Submission, admit
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import DemandId, TaskId, TenantId
-from scheduler.store import dispatch as dispatch_store
-from scheduler.store import resources as resource_store
 from scheduler.store import submit as store
 
 BATCH_TASKS_MAX: Final = 1_000
@@ -56,16 +54,13 @@ def submit_batch(tenant: TenantId, submissions: Sequence[Submission]) -> list[Ac
 def submit_each(items: Sequence[tuple[TenantId, Submission]]) -> list[Accepted | CronoqError]:
     """Store what can be stored; a fault in one submission is its own answer and touches no other.
 
-    1. look up pools and limits, and the time;
+    1. look up the time, and the pools and limits that are named;
     2. admit each submission, or keep its refusal as the answer;
     3. insert tasks and payloads in one statement;
     4. answer keys that were used before with the task they belong to.
     """
     with transaction.atomic():
-        pools = store.load_pool_terms(sorted({s.pool for _, s in items}))
-        named = sorted({name for _, s in items for name in s.resources})
-        resources = {row.name: row.view for row in resource_store.load(named)} if named else {}
-        now = dispatch_store.load_now()
+        terms = store.load_terms({s.pool for _, s in items}, {name for _, s in items for name in s.resources})
         answers: list[Accepted | CronoqError | None] = []
         rows: list[tuple[int, Admitted]] = []
         seen: dict[tuple[TenantId, str], int] = {}
@@ -73,7 +68,8 @@ def submit_each(items: Sequence[tuple[TenantId, Submission]]) -> list[Accepted |
         for place, (tenant, submission) in enumerate(items):
             answers.append(None)
             try:
-                row = admit(submission, pool=pools.get(submission.pool), resources=resources, now=now)
+                pool = terms.pools.get(submission.pool)
+                row = admit(submission, pool=pool, resources=terms.resources, now=terms.now)
             except Refused as refusal:
                 answers[place] = refusal
                 continue
@@ -98,20 +94,15 @@ def _insert(
     if not rows:
         return
     demands = {needs: store.demand_id(needs) for needs in {row.needs for _, row in rows}}
-    tasks = [
-        _new_task(task, *items[place], row, demands[row.needs])
-        for task, (place, row) in zip(store.reserve_ids(len(rows)), rows, strict=True)
-    ]
-    added = store.insert_tasks(tasks)
-    for task, (place, row) in zip(tasks, rows, strict=True):
-        if task.id in added:
-            answers[place] = Accepted(task.id, row.state, task.submission.key)
+    added = store.insert_tasks([_new_task(*items[place], row, demands[row.needs]) for place, row in rows])
+    for n, task in added.items():
+        place, row = rows[n]
+        answers[place] = Accepted(task, row.state, items[place][1].key)
 
 
-def _new_task(task: TaskId, tenant: TenantId, submission: Submission, row: Admitted, demand: DemandId) -> store.NewTask:
+def _new_task(tenant: TenantId, submission: Submission, row: Admitted, demand: DemandId) -> store.NewTask:
     own = submission.retry.as_json() if submission.retry is not None else None
     return store.NewTask(
-        id=task,
         tenant=tenant,
         submission=submission,
         row=row,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -62,57 +62,62 @@ class InFlight:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What a plan reads before it looks at any task. Semaphores come with all permits free: `in_flight` holds them.
+    """What a plan reads before it looks at any task.
 
-    `lanes` names those with ready work in pools that have a free slot.
+    `lanes` names those with ready work in pools that have a free slot; what live leases hold is in `in_flight`.
     """
 
-    promoted: int
-    resources: dict[ResourceId, ResourceView]
+    now: float
+    next_due_at: float | None
     pools: list[PoolRow]
     in_flight: list[InFlight]
     workers: list[tuple[WorkerId, dict[PoolId, int]]]
-    now: float
-    next_due_at: float | None
     lanes: list[LaneKey]
 
 
-def lock_control(*, promote_max: int, fresh_s: float) -> Control:
-    """Take the turn to plan, held until the transaction ends, and read what there is to plan with.
+def lock() -> None:
+    """Wait for the turn to plan; held until the transaction ends."""
+    queries.run(_SQL["lock_dispatch"])
 
-    1. wait for the turn; 2. make due tasks ready; 3. lock the shared limits; 4. read the rest. One round trip: each
-    statement sees what the ones before it waited for.
-    """
-    _, promoted, resources, pools, in_flight, workers, now, due, lanes = queries.fetch_together(
-        (_SQL["lock_dispatch"], None),
-        (_SQL["promote_due"], {"tasks_max": promote_max}),
-        (_SQL["lock_resources"], None),
-        (_SQL["read_pools"], None),
-        (_SQL["read_in_flight"], None),
-        (_SQL["read_workers"], {"fresh_s": fresh_s}),
-        (_SQL["read_now"], None),
-        (_SQL["next_due"], None),
-        (_SQL["ready_lanes"], None),
-    )
+
+def lock_resources() -> dict[ResourceId, ResourceView]:
+    """All shared limits, locked. Semaphores come with all permits free: what is held of them is in `load_control`."""
+    return _resource_views(queries.fetch(_SQL["lock_resources"]))
+
+
+def promote_due(tasks_max: int) -> int:
+    """Move up to `tasks_max` due tasks to `ready`; returns how many moved."""
+    return queries.run(_SQL["promote_due"], {"tasks_max": tasks_max})
+
+
+def load_control(*, fresh_s: float) -> Control:
+    """Pools, what runs, workers seen within `fresh_s`, and which lanes have work, at one moment."""
+    row = queries.fetch_one(_SQL["read_control"], {"fresh_s": fresh_s})
+    assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
+    now, due_at, pools, in_flight, workers, lanes = row
     return Control(
-        promoted=len(promoted),
-        resources=_resource_views(resources),
-        pools=[PoolRow(*row) for row in pools],
+        now=now,
+        next_due_at=due_at,
+        pools=[PoolRow(*pool) for pool in _parsed(pools)],
         in_flight=[
-            InFlight(pool, WorkerId(worker), demand, leases, tuple(h for h in held if h is not None))
-            for pool, worker, demand, leases, *held in in_flight
+            InFlight(pool, WorkerId(worker), demand, leases, tuple(held))
+            for pool, worker, demand, leases, held in _parsed(in_flight)
         ],
         workers=[
-            (WorkerId(worker), {PoolId(int(pool)): int(slots) for pool, slots in orjson.loads(offered).items()})
-            for worker, offered in workers
+            (WorkerId(worker), {PoolId(int(pool)): int(slots) for pool, slots in offered.items()})
+            for worker, offered in _parsed(workers)
         ],
-        now=now[0][0],
-        next_due_at=due[0][0] if due else None,
         lanes=[
             LaneKey(PoolId(pool), _CLASSES[priority], TenantId(tenant), DemandId(demand))
-            for pool, priority, tenant, demand in lanes
+            for pool, priority, tenant, demand in _parsed(lanes)
         ],
     )
+
+
+def _parsed(text: str | None) -> list[Any]:
+    """A list that came as JSON; NULL is what `json_agg` makes of no rows."""
+    found: list[Any] = [] if text is None else orjson.loads(text)
+    return found
 
 
 def _resource_views(rows: list[queries.Row]) -> dict[ResourceId, ResourceView]:
@@ -142,16 +147,14 @@ def load_now() -> float:
     return float(row[0])
 
 
-def _windows(rows: list[queries.Row]) -> dict[int, list[TaskView]]:
-    windows: dict[int, list[TaskView]] = {}
-    for n, task, ready_at, latest_start, expected_s, amounts in rows:
+def _windows(rows: list[queries.Row]) -> tuple[dict[int, list[TaskView]], dict[int, list[TaskView]]]:
+    """Tasks by lane: in order, and by latest start."""
+    fifo: dict[int, list[TaskView]] = {}
+    urgent: dict[int, list[TaskView]] = {}
+    for n, is_urgent, task, ready_at, latest_start, expected_s, amounts in rows:
         view = TaskView(task, ready_at, latest_start, expected_s, tuple(amounts))
-        window = windows.get(n)
-        if window is None:
-            windows[n] = [view]
-        else:
-            window.append(view)
-    return windows
+        (urgent if is_urgent else fifo).setdefault(n, []).append(view)
+    return fifo, urgent
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,42 +176,41 @@ def load_field(keys: Sequence[LaneKey], *, width: int, demands: Collection[Deman
 
     `demands` are looked up besides those of the lanes. A lane that emptied meanwhile is left out.
     """
-    lanes = {
-        "pools": queries.array(k.pool for k in keys),
-        "priorities": queries.array(int(k.priority) for k in keys),
-        "tenants": queries.array(k.tenant for k in keys),
-        "demands": queries.array(k.demand for k in keys),
-        "width": width,
-    }
-    by_ready, by_latest_start, tenants, needs, fairness = queries.fetch_together(
-        (_SQL["lane_windows"], lanes),
-        (_SQL["urgent_windows"], lanes),
-        (_SQL["read_tenants"], {"tenants": queries.array({k.tenant for k in keys})}),
-        (_SQL["read_demands"], {"demands": queries.array({k.demand for k in keys} | set(demands))}),
-        (_SQL["read_fairness"], None),
+    fifo, urgent = _windows(
+        queries.fetch(
+            _SQL["lane_windows"],
+            {
+                "pools": queries.array(k.pool for k in keys),
+                "priorities": queries.array(int(k.priority) for k in keys),
+                "tenants": queries.array(k.tenant for k in keys),
+                "demands": queries.array(k.demand for k in keys),
+                "width": width,
+            },
+        )
     )
-    fifo, urgent = _windows(by_ready), _windows(by_latest_start)
-    clocks: dict[PriorityClass, float] = {}
-    credit: dict[tuple[PoolId, PriorityClass], float] = {}
-    for pool, priority, value in fairness:
-        if pool is None:
-            clocks[_CLASSES[priority]] = value
-        else:
-            credit[PoolId(pool), _CLASSES[priority]] = value
+    standing = queries.fetch_one(
+        _SQL["read_standing"],
+        {
+            "tenants": queries.array({k.tenant for k in keys}),
+            "demands": queries.array({k.demand for k in keys} | set(demands)),
+        },
+    )
+    assert standing is not None  # noqa: S101 - a SELECT without FROM gives a row
+    tenants, needs, clocks, credit = map(_parsed, standing)
     return Field(
-        [
+        lanes=[
             Lane(key, tuple(fifo[n]), tuple(urgent.get(n, ())), more=len(fifo[n]) >= width)
             for n, key in enumerate(keys, start=1)
             if n in fifo
         ],
-        _tenant_views(tenants),
-        _demand_views(needs),
-        clocks,
-        credit,
+        tenants=_tenant_views(tenants),
+        demands=_demand_views(needs),
+        clocks={_CLASSES[priority]: value for priority, value in clocks},
+        credits={(PoolId(pool), _CLASSES[priority]): value for pool, priority, value in credit},
     )
 
 
-def _tenant_views(rows: list[queries.Row]) -> dict[TenantId, TenantView]:
+def _tenant_views(rows: list[Any]) -> dict[TenantId, TenantView]:
     counters: dict[TenantId, dict[PriorityClass, FairCounter]] = {}
     found: dict[TenantId, tuple[float, bool]] = {}
     for tenant, weight, suspended, priority, value, at in rows:
@@ -219,7 +221,7 @@ def _tenant_views(rows: list[queries.Row]) -> dict[TenantId, TenantView]:
     return {t: TenantView(t, weight, suspended, counters[t]) for t, (weight, suspended) in found.items()}
 
 
-def _demand_views(rows: list[queries.Row]) -> dict[DemandId, DemandView]:
+def _demand_views(rows: list[Any]) -> dict[DemandId, DemandView]:
     return {demand: DemandView(demand, tuple(resources)) for demand, resources in rows}
 
 
@@ -262,33 +264,28 @@ def start(
 
     Tasks missing from the answer moved meanwhile.
     """
-    claim = {
-        "tasks": queries.array(s.task for s in plan.starts),
-        "workers": queries.array(s.worker for s in plan.starts),
-        "me": me,
-        "pools": queries.array(p.id for p in pools),
-        "ttls_s": queries.array(p.lease_ttl_s for p in pools),
-        "timeouts_s": queries.array(p.timeout_s for p in pools),
-    }
     drawn = [r for r in plan.levels if resources[r].kind is ResourceKind.TOKEN_BUCKET]
-    levels = {
-        "resources": queries.array(drawn),
-        "levels": queries.array(plan.levels[r] for r in drawn),
-        "taken": queries.array(taken.get(r, 0.0) for r in drawn),
-        "now": plan.now,
-    }
-    fairness = {
-        "now": plan.now,
-        "tenants": queries.array(tenant for tenant, _ in plan.counters),
-        "tenant_classes": queries.array(int(priority) for _, priority in plan.counters),
-        "values": queries.array(plan.counters.values()),
-        "clock_classes": queries.array(int(priority) for priority in plan.clocks),
-        "clocks": queries.array(plan.clocks.values()),
-        "credit_pools": queries.array(pool for pool, _ in plan.credits),
-        "credit_classes": queries.array(int(priority) for _, priority in plan.credits),
-        "credits": queries.array(plan.credits.values()),
-    }
-    rows, _, _ = queries.fetch_together(
-        (_SQL["claim_tasks"], claim), (_SQL["apply_levels"], levels), (_SQL["apply_fairness"], fairness)
+    rows = queries.fetch(
+        _SQL["start_tasks"],
+        {
+            "now": plan.now,
+            "tasks": queries.array(s.task for s in plan.starts),
+            "workers": queries.array(s.worker for s in plan.starts),
+            "me": me,
+            "pools": queries.array(p.id for p in pools),
+            "ttls_s": queries.array(p.lease_ttl_s for p in pools),
+            "timeouts_s": queries.array(p.timeout_s for p in pools),
+            "resources": queries.array(drawn),
+            "levels": queries.array(plan.levels[r] for r in drawn),
+            "taken": queries.array(taken.get(r, 0.0) for r in drawn),
+            "tenants": queries.array(tenant for tenant, _ in plan.counters),
+            "tenant_classes": queries.array(int(priority) for _, priority in plan.counters),
+            "values": queries.array(plan.counters.values()),
+            "clock_classes": queries.array(int(priority) for priority in plan.clocks),
+            "clocks": queries.array(plan.clocks.values()),
+            "credit_pools": queries.array(pool for pool, _ in plan.credits),
+            "credit_classes": queries.array(int(priority) for _, priority in plan.credits),
+            "credits": queries.array(plan.credits.values()),
+        },
     )
     return [LeasedTask(*row) for row in rows]

@@ -56,8 +56,8 @@ def end_leases(
         "expired_only": expired_only,
         "unclaimed_only": unclaimed_only,
     }
-    _, rows = queries.fetch_together((_SQL["prefer_indexes"], None), (_SQL["end_leases"], params))
-    return [EndedRow(*row) for row in rows]
+    rows = queries.fetch(_SQL["end_leases"], params)
+    return [EndedRow(*row[:-1]) for row in rows]
 
 
 def _clean(message: str | None) -> str | None:

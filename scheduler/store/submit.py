@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Final
+from typing import Any, Final
 
+import orjson
 from django.db import transaction
 
 from scheduler.policy.admission import Admitted, PoolTerms, Submission
-from scheduler.policy.types import DemandId, PoolId, ResourceId, TaskId, TenantId
+from scheduler.policy.types import DemandId, PoolId, ResourceId, ResourceKind, ResourceView, TaskId, TenantId
 from scheduler.store import queries
 
 _SQL: Final = queries.load("submit.sql")
@@ -20,7 +21,6 @@ _SQL: Final = queries.load("submit.sql")
 class NewTask:
     """One task to insert. `fingerprint` is the hash of its content, for tasks with a key."""
 
-    id: TaskId
     tenant: TenantId
     submission: Submission
     row: Admitted
@@ -39,10 +39,30 @@ class KnownTask:
     fingerprint: bytes | None
 
 
-def load_pool_terms(names: Sequence[str]) -> dict[str, PoolTerms]:
-    """Pools by name; unknown names are missing from the answer."""
-    rows = queries.fetch(_SQL["read_pool_terms"], {"names": list(names)})
-    return {name: PoolTerms(PoolId(pool), attempts, duration) for name, pool, attempts, duration in rows}
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What submissions are admitted by: the time, and the pools and limits they name (unknown names are missing)."""
+
+    now: float
+    pools: dict[str, PoolTerms]
+    resources: dict[str, ResourceView]
+
+
+def load_terms(pools: Iterable[str], resources: Iterable[str]) -> Terms:
+    """The terms of these pools and limits. Levels of limits are not read: admission asks only for what fits ever."""
+    row = queries.fetch_one(_SQL["read_terms"], {"pools": list(pools), "resources": list(resources)})
+    assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
+    now, pool_text, resource_text = row
+    found: list[list[Any]] = orjson.loads(pool_text or "[]")
+    limits: list[list[Any]] = orjson.loads(resource_text or "[]")
+    return Terms(
+        now=now,
+        pools={name: PoolTerms(PoolId(pool), attempts, duration) for name, pool, attempts, duration in found},
+        resources={
+            name: ResourceView(ResourceId(limit), ResourceKind(kind), 0.0, now, rate=rate, burst=burst, permits=permits)
+            for name, limit, kind, rate, burst, permits in limits
+        },
+    )
 
 
 _demand_ids: dict[tuple[ResourceId, ...], DemandId] = {}
@@ -71,15 +91,9 @@ def forget_demands() -> None:
     _demand_ids.clear()
 
 
-def reserve_ids(count: int) -> list[TaskId]:
-    """Fresh task ids, ascending."""
-    return [TaskId(row[0]) for row in queries.fetch(_SQL["reserve_task_ids"], {"count": count})]
-
-
-def insert_tasks(tasks: Sequence[NewTask]) -> set[TaskId]:
-    """Insert tasks with their payloads. An id missing from the answer has a key that was used before."""
+def insert_tasks(tasks: Sequence[NewTask]) -> dict[int, TaskId]:
+    """Insert tasks with their payloads; ids by place. A missing place has a key that was used before."""
     params = {
-        "ids": queries.array(t.id for t in tasks),
         "tenants": queries.array(t.tenant for t in tasks),
         "pools": queries.array(t.row.pool for t in tasks),
         "demands": queries.array(t.demand for t in tasks),
@@ -103,7 +117,7 @@ def insert_tasks(tasks: Sequence[NewTask]) -> set[TaskId]:
         "retries": queries.text_array(t.retry for t in tasks),
         "tags": queries.text_array(t.tags for t in tasks),
     }
-    return {TaskId(row[0]) for row in queries.fetch(_SQL["insert_tasks"], params)}
+    return {place - 1: TaskId(task) for place, task in queries.fetch(_SQL["insert_tasks"], params)}
 
 
 @lru_cache(maxsize=4096)

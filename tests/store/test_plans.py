@@ -34,11 +34,11 @@ def many_tasks() -> None:
 @pytest.mark.parametrize(
     ("file", "name", "params", "index"),
     [
-        ("dispatch.sql", "ready_lanes", {"pools": "{1}"}, "task_ready_by_lane"),
+        ("dispatch.sql", "read_control", {"fresh_s": 15.0}, "task_ready_by_lane"),
+        ("dispatch.sql", "read_control", {"fresh_s": 15.0}, "task_due"),
         ("dispatch.sql", "lane_windows", LANE, "task_ready_by_lane"),
-        ("dispatch.sql", "urgent_windows", LANE, "task_ready_by_deadline"),
+        ("dispatch.sql", "lane_windows", LANE, "task_ready_by_deadline"),
         ("promote.sql", "promote_due", {"tasks_max": 10}, "task_due"),
-        ("promote.sql", "next_due", {}, "task_due"),
         ("overview.sql", "oldest_waiting", {}, "task_ready_by_lane"),
         ("overview.sql", "recent_failures", {"rows_max": 10}, "attempt_failures"),
         ("tasks.sql", "attempts_of_task", {"task": 1, "rows_max": 10}, "attempt_pkey"),
@@ -55,7 +55,10 @@ def test_claiming_and_settling_find_tasks_by_id() -> None:
     plan = plan_of("settle.sql", "apply_settlements", arrays)
     assert "task_pkey" in plan, plan
     assert "Seq Scan" not in plan, plan
-    claim = {"tasks": "{1}", "workers": "{}", "me": "00000000-0000-0000-0000-000000000000"}
-    plan = plan_of("dispatch.sql", "claim_tasks", claim | dict.fromkeys(("pools", "ttls_s", "timeouts_s"), "{}"))
-    assert "task_pkey" in plan, plan
-    assert "Seq Scan" not in plan, plan
+    names = "tasks workers pools ttls_s timeouts_s resources levels taken tenants tenant_classes values clock_classes"
+    arrays = dict.fromkeys([*names.split(), "clocks", "credit_pools", "credit_classes", "credits"], "{}")
+    me = "00000000-0000-0000-0000-000000000000"
+    plan = plan_of("dispatch.sql", "start_tasks", {**arrays, "tasks": "{1}", "me": me, "now": 0.0})
+    assert "Index Scan using task_pkey on task t" in plan, plan
+    assert "Seq Scan on task" not in plan, plan
+    assert "task_ready_by_lane" not in plan, "the whole backlog would be read for each plan"

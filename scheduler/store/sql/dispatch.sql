@@ -15,57 +15,63 @@ FOR UPDATE OF s;
 -- name: read_now
 SELECT extract(epoch FROM clock_timestamp())::float8;
 
--- name: read_pools
-SELECT id, slots, paused_at IS NOT NULL, lease_ttl_s, timeout_s FROM pool ORDER BY id;
-
--- name: read_workers
--- Workers that may be given work: seen lately and not draining.
-SELECT id::text, slots FROM worker
-WHERE NOT draining AND seen_at > clock_timestamp() - make_interval(secs => %(fresh_s)s)
-ORDER BY id;
-
--- name: read_in_flight
--- Live leases by pool and worker, and what they hold of each demand's resources, by position.
-SELECT l.pool_id, l.worker_id::text, l.demand_id, count(*), sum(l.amounts[1]), sum(l.amounts[2]), sum(l.amounts[3]),
-       sum(l.amounts[4]), sum(l.amounts[5]), sum(l.amounts[6]), sum(l.amounts[7]), sum(l.amounts[8])
-FROM lease l
-GROUP BY 1, 2, 3;
-
--- name: ready_lanes
--- Every lane with ready work in pools that have a free slot, by jumping from lane to lane along task_ready_by_lane.
-SELECT p.id, lane.priority, lane.tenant_id, lane.demand_id
-FROM (
-    SELECT q.id FROM pool q
-    WHERE q.paused_at IS NULL AND q.slots > (SELECT count(*) FROM lease l WHERE l.pool_id = q.id)
-) p
-CROSS JOIN LATERAL (
-    WITH RECURSIVE hop AS (
-        (SELECT t.priority, t.tenant_id, t.demand_id
-         FROM task t
-         WHERE t.state = 'ready' AND t.pool_id = p.id
-         ORDER BY t.priority, t.tenant_id, t.demand_id
-         LIMIT 1)
-        UNION ALL
-        SELECT n.priority, n.tenant_id, n.demand_id
-        FROM hop h
+-- name: read_control
+-- What a plan reads before it looks at any task, at one moment: the time, when the next task is due, pools, live leases
+-- by pool, worker and demand with what they hold by position, workers seen lately, and every lane with ready work in
+-- pools that have a free slot (by jumping from lane to lane along task_ready_by_lane).
+SELECT
+    extract(epoch FROM clock_timestamp())::float8,
+    (SELECT extract(epoch FROM t.due_at)::float8 FROM task t
+     WHERE t.state IN ('scheduled', 'retrying') ORDER BY t.due_at, t.id LIMIT 1),
+    (SELECT json_agg(json_build_array(q.id, q.slots, q.paused_at IS NOT NULL, q.lease_ttl_s, q.timeout_s) ORDER BY q.id)
+     FROM pool q)::text,
+    (SELECT json_agg(json_build_array(f.pool_id, f.worker_id, f.demand_id, f.leases, f.held))
+     FROM (
+        SELECT l.pool_id, l.worker_id, l.demand_id, count(*) AS leases,
+               array_remove(ARRAY[sum(l.amounts[1]), sum(l.amounts[2]), sum(l.amounts[3]), sum(l.amounts[4]),
+                                  sum(l.amounts[5]), sum(l.amounts[6]), sum(l.amounts[7]), sum(l.amounts[8])],
+                            NULL) AS held
+        FROM lease l GROUP BY 1, 2, 3
+     ) f)::text,
+    (SELECT json_agg(json_build_array(w.id, w.slots) ORDER BY w.id) FROM worker w
+     WHERE NOT w.draining AND w.seen_at > clock_timestamp() - make_interval(secs => %(fresh_s)s))::text,
+    (SELECT json_agg(json_build_array(p.id, lane.priority, lane.tenant_id, lane.demand_id))
+     FROM (
+            SELECT q.id FROM pool q
+            WHERE q.paused_at IS NULL AND q.slots > (SELECT count(*) FROM lease l WHERE l.pool_id = q.id)
+        ) p
         CROSS JOIN LATERAL (
-            SELECT t.priority, t.tenant_id, t.demand_id
-            FROM task t
-            WHERE t.state = 'ready' AND t.pool_id = p.id
-              AND (t.priority, t.tenant_id, t.demand_id) > (h.priority, h.tenant_id, h.demand_id)
-            ORDER BY t.priority, t.tenant_id, t.demand_id
-            LIMIT 1
-        ) n
-    )
-    SELECT * FROM hop
-) lane;
+            WITH RECURSIVE hop AS (
+                (SELECT t.priority, t.tenant_id, t.demand_id
+                 FROM task t
+                 WHERE t.state = 'ready' AND t.pool_id = p.id
+                 ORDER BY t.priority, t.tenant_id, t.demand_id
+                 LIMIT 1)
+                UNION ALL
+                SELECT n.priority, n.tenant_id, n.demand_id
+                FROM hop h
+                CROSS JOIN LATERAL (
+                    SELECT t.priority, t.tenant_id, t.demand_id
+                    FROM task t
+                    WHERE t.state = 'ready' AND t.pool_id = p.id
+                      AND (t.priority, t.tenant_id, t.demand_id) > (h.priority, h.tenant_id, h.demand_id)
+                    ORDER BY t.priority, t.tenant_id, t.demand_id
+                    LIMIT 1
+                ) n
+            )
+            SELECT * FROM hop
+        ) lane
+    )::text;
 
 -- name: lane_windows
--- The first `width` tasks of each lane, in order.
-SELECT l.n, t.id, extract(epoch FROM t.ready_at)::float8, extract(epoch FROM t.latest_start)::float8, t.expected_s,
-       t.amounts
-FROM unnest(%(pools)s::bigint[], %(priorities)s::smallint[], %(tenants)s::bigint[], %(demands)s::bigint[])
-     WITH ORDINALITY AS l(pool_id, priority, tenant_id, demand_id, n)
+-- The first `width` tasks of each lane in order, then (marked) those that are nearest to their latest start.
+WITH lane AS (
+    SELECT * FROM unnest(%(pools)s::bigint[], %(priorities)s::smallint[], %(tenants)s::bigint[], %(demands)s::bigint[])
+        WITH ORDINALITY AS l(pool_id, priority, tenant_id, demand_id, n)
+)
+SELECT l.n, false, t.id, extract(epoch FROM t.ready_at)::float8, extract(epoch FROM t.latest_start)::float8,
+       t.expected_s, t.amounts
+FROM lane l
 CROSS JOIN LATERAL (
     SELECT id, ready_at, latest_start, expected_s, amounts
     FROM task t
@@ -73,14 +79,11 @@ CROSS JOIN LATERAL (
       AND t.tenant_id = l.tenant_id AND t.demand_id = l.demand_id
     ORDER BY t.ready_at, t.id
     LIMIT %(width)s
-) t;
-
--- name: urgent_windows
--- The first `width` tasks of each lane by latest start; lanes without deadlines give no row.
-SELECT l.n, t.id, extract(epoch FROM t.ready_at)::float8, extract(epoch FROM t.latest_start)::float8, t.expected_s,
-       t.amounts
-FROM unnest(%(pools)s::bigint[], %(priorities)s::smallint[], %(tenants)s::bigint[], %(demands)s::bigint[])
-     WITH ORDINALITY AS l(pool_id, priority, tenant_id, demand_id, n)
+) t
+UNION ALL
+SELECT l.n, true, t.id, extract(epoch FROM t.ready_at)::float8, extract(epoch FROM t.latest_start)::float8,
+       t.expected_s, t.amounts
+FROM lane l
 CROSS JOIN LATERAL (
     SELECT id, ready_at, latest_start, expected_s, amounts
     FROM task t
@@ -90,63 +93,61 @@ CROSS JOIN LATERAL (
     LIMIT %(width)s
 ) t;
 
--- name: read_tenants
-SELECT t.id, t.weight, t.status = 'suspended', f.priority, f.value, extract(epoch FROM f.last_start_at)::float8
-FROM tenant t LEFT JOIN fair_counter f ON f.tenant_id = t.id
-WHERE t.id = ANY(%(tenants)s::bigint[]);
+-- name: read_standing
+-- Who stands in the lanes: tenants with their virtual counters, what demands need, virtual time by class, and the
+-- starts that classes are owed.
+SELECT
+    (SELECT json_agg(json_build_array(t.id, t.weight, t.status = 'suspended', f.priority, f.value,
+                                      extract(epoch FROM f.last_start_at)::float8))
+     FROM tenant t LEFT JOIN fair_counter f ON f.tenant_id = t.id
+     WHERE t.id = ANY(%(tenants)s::bigint[]))::text,
+    (SELECT json_agg(json_build_array(d.id, d.resource_ids)) FROM demand d
+     WHERE d.id = ANY(%(demands)s::bigint[]))::text,
+    (SELECT json_agg(json_build_array(priority, value)) FROM fair_clock)::text,
+    (SELECT json_agg(json_build_array(pool_id, priority, value)) FROM class_credit)::text;
 
 -- name: read_demands
 SELECT id, resource_ids FROM demand WHERE id = ANY(%(demands)s::bigint[]);
 
--- name: read_fairness
-SELECT NULL::bigint, priority, value FROM fair_clock
-UNION ALL
-SELECT pool_id, priority, value FROM class_credit;
-
--- name: claim_tasks
--- Start ready tasks under fresh leases. A task missing from the result was taken, cancelled or moved meanwhile.
--- The payload comes along for the worker that asks (`me`); others fetch theirs when they pick the lease up.
-WITH wanted AS (
-    SELECT * FROM unnest(%(tasks)s::bigint[], %(workers)s::uuid[]) WITH ORDINALITY AS w(task_id, worker_id, place)
-),
-claimed AS (
+-- name: start_tasks
+-- What a plan says, in one statement. Ready tasks start under fresh leases. A task missing from the result was taken, cancelled or moved meanwhile.
+-- The payload comes along for the worker that asks (`me`); others fetch theirs when they pick the lease up. Buckets are
+-- left as the plan leaves them: their rows are locked since `lock_resources`. Counters, clocks and credits are safe to
+-- lose: they shape the order, not the promises.
+WITH claimed AS (
     UPDATE task t
     SET state = 'running', attempts = t.attempts + 1
-    FROM wanted w JOIN task_payload p ON p.task_id = w.task_id
-    WHERE t.id = w.task_id AND t.state = 'ready'
-    RETURNING t.id, t.attempts, t.pool_id, t.tenant_id, t.demand_id, t.priority, t.amounts, t.ready_at, t.kind, t.key,
-              w.worker_id, w.place, p.timeout_s,
+    FROM unnest(%(tasks)s::bigint[], %(workers)s::uuid[]) WITH ORDINALITY AS w(task_id, worker_id, place)
+    JOIN task_payload p ON p.task_id = w.task_id
+    -- Not written as the index predicate of task_ready_by_lane, whose statistics are always wrong: the optimizer must
+    -- find these tasks by their ids, not read the whole backlog.
+    WHERE t.id = w.task_id AND t.state || '' = 'ready'
+    RETURNING nextval('lease_lease_id_seq') AS lease_id, t.id, t.attempts, t.pool_id, t.tenant_id, t.demand_id,
+              t.priority, t.amounts, t.ready_at, t.kind, t.key, w.worker_id, w.place, p.timeout_s,
               extract(epoch FROM p.deadline_at)::float8 AS deadline_at,
               CASE WHEN w.worker_id = %(me)s::uuid THEN p.payload::text END AS payload
 ),
-leased AS (
-    INSERT INTO lease (task_id, attempt, pool_id, tenant_id, demand_id, priority, worker_id, amounts, ready_at,
-                       started_at, expires_at, timeout_at, picked_up)
-    SELECT c.id, c.attempts, c.pool_id, c.tenant_id, c.demand_id, c.priority, c.worker_id, c.amounts, c.ready_at,
-           moment.now, moment.now + make_interval(secs => q.lease_ttl_s),
-           moment.now + make_interval(secs => coalesce(c.timeout_s, q.timeout_s)), c.worker_id = %(me)s::uuid
+timed AS (
+    SELECT c.*, q.lease_ttl_s, coalesce(c.timeout_s, q.timeout_s) AS limit_s
     FROM claimed c
     JOIN unnest(%(pools)s::bigint[], %(ttls_s)s::float8[], %(timeouts_s)s::float8[])
          AS q(pool_id, lease_ttl_s, timeout_s) ON q.pool_id = c.pool_id
-    CROSS JOIN (SELECT clock_timestamp() AS now) moment
-    ORDER BY c.place
-    RETURNING lease_id, task_id, extract(epoch FROM timeout_at - started_at)::float8 AS timeout_s
-)
-SELECT l.lease_id, l.task_id, c.attempts, c.pool_id, c.tenant_id, c.kind, c.key, l.timeout_s, c.deadline_at,
-       c.worker_id::text, c.payload
-FROM leased l JOIN claimed c ON c.id = l.task_id
-ORDER BY c.place;
-
--- name: apply_levels
--- What the plan left in the buckets it drew on; the rows are locked since `lock_resources`.
-UPDATE resource_state s
-SET level = n.level, level_at = to_timestamp(%(now)s), taken_total = s.taken_total + n.taken
-FROM unnest(%(resources)s::bigint[], %(levels)s::float8[], %(taken)s::float8[]) AS n(resource_id, level, taken)
-WHERE s.resource_id = n.resource_id;
-
--- name: apply_fairness
--- Counters, clocks and credits as the plan leaves them. Safe to lose: they shape the order, not the promises.
-WITH counters AS (
+),
+leased AS (
+    INSERT INTO lease (lease_id, task_id, attempt, pool_id, tenant_id, demand_id, priority, worker_id, amounts, ready_at,
+                       started_at, expires_at, timeout_at, picked_up)
+    SELECT c.lease_id, c.id, c.attempts, c.pool_id, c.tenant_id, c.demand_id, c.priority, c.worker_id, c.amounts,
+           c.ready_at, moment.now, moment.now + make_interval(secs => c.lease_ttl_s),
+           moment.now + make_interval(secs => c.limit_s), c.worker_id = %(me)s::uuid
+    FROM timed c CROSS JOIN (SELECT clock_timestamp() AS now) moment
+),
+levels AS (
+    UPDATE resource_state s
+    SET level = n.level, level_at = to_timestamp(%(now)s), taken_total = s.taken_total + n.taken
+    FROM unnest(%(resources)s::bigint[], %(levels)s::float8[], %(taken)s::float8[]) AS n(resource_id, level, taken)
+    WHERE s.resource_id = n.resource_id
+),
+counters AS (
     INSERT INTO fair_counter AS f (tenant_id, priority, value, last_start_at)
     SELECT n.tenant_id, n.priority, n.value, to_timestamp(%(now)s)
     FROM unnest(%(tenants)s::bigint[], %(tenant_classes)s::smallint[], %(values)s::float8[])
@@ -157,9 +158,14 @@ clocks AS (
     INSERT INTO fair_clock AS f (priority, value)
     SELECT n.priority, n.value FROM unnest(%(clock_classes)s::smallint[], %(clocks)s::float8[]) AS n(priority, value)
     ON CONFLICT (priority) DO UPDATE SET value = excluded.value
+),
+credits AS (
+    INSERT INTO class_credit AS c (pool_id, priority, value)
+    SELECT n.pool_id, n.priority, n.value
+    FROM unnest(%(credit_pools)s::bigint[], %(credit_classes)s::smallint[], %(credits)s::float8[])
+         AS n(pool_id, priority, value)
+    ON CONFLICT (pool_id, priority) DO UPDATE SET value = excluded.value WHERE c.value <> excluded.value
 )
-INSERT INTO class_credit AS c (pool_id, priority, value)
-SELECT n.pool_id, n.priority, n.value
-FROM unnest(%(credit_pools)s::bigint[], %(credit_classes)s::smallint[], %(credits)s::float8[])
-     AS n(pool_id, priority, value)
-ON CONFLICT (pool_id, priority) DO UPDATE SET value = excluded.value WHERE c.value <> excluded.value;
+SELECT lease_id, id, attempts, pool_id, tenant_id, kind, key, limit_s, deadline_at, worker_id::text, payload
+FROM timed
+ORDER BY place;

@@ -1,5 +1,6 @@
 -- name: promote_due
--- Make due tasks ready. A retried task keeps the time at which it first became ready.
+-- Make due tasks ready. A retried task keeps the time at which it first became ready. The rows are locked in the state
+-- that they were chosen for.
 WITH due AS (
     SELECT id FROM task
     WHERE state IN ('scheduled', 'retrying') AND due_at <= clock_timestamp()
@@ -9,11 +10,4 @@ WITH due AS (
 )
 UPDATE task t
 SET state = 'ready', ready_at = coalesce(t.ready_at, t.due_at), due_at = NULL
-FROM due WHERE t.id = due.id AND t.state IN ('scheduled', 'retrying')
-RETURNING t.id;
-
--- name: next_due
-SELECT extract(epoch FROM due_at)::float8 FROM task
-WHERE state IN ('scheduled', 'retrying')
-ORDER BY due_at, id
-LIMIT 1;
+FROM due WHERE t.id = due.id;

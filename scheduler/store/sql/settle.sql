@@ -1,7 +1,3 @@
--- name: prefer_indexes
--- For this transaction: see `lock_dispatch`.
-SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true);
-
 -- name: end_leases
 -- End these leases and write their attempts into history. A lease missing from the result was not current: its report
 -- is stale. With `expired_only` a lease that was renewed meanwhile stays, with `unclaimed_only` one that was picked up.
@@ -24,7 +20,9 @@ history AS (
     FROM ended
 )
 SELECT lease_id, task_id, attempt, pool_id, tenant_id, demand_id, amounts, cancel_requested_at IS NOT NULL,
-       extract(epoch FROM started_at)::float8
+       extract(epoch FROM started_at)::float8,
+       -- For what follows in this transaction: see `lock_dispatch`.
+       (SELECT set_config('enable_seqscan', 'off', true) || set_config('plan_cache_mode', 'force_generic_plan', true))
 FROM ended;
 
 -- name: read_retry_rules

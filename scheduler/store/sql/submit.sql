@@ -1,5 +1,11 @@
--- name: read_pool_terms
-SELECT name, id, max_attempts, duration_default_s FROM pool WHERE name = ANY(%(names)s);
+-- name: read_terms
+-- The time, the pools and the limits that submissions name.
+SELECT
+    extract(epoch FROM clock_timestamp())::float8,
+    (SELECT json_agg(json_build_array(name, id, max_attempts, duration_default_s)) FROM pool
+     WHERE name = ANY(%(pools)s))::text,
+    (SELECT json_agg(json_build_array(name, id, kind, rate, burst, permits)) FROM resource
+     WHERE name = ANY(%(resources)s))::text;
 
 -- name: find_demand
 SELECT id FROM demand WHERE resource_ids = %(resources)s::bigint[];
@@ -10,35 +16,35 @@ INSERT INTO demand (resource_ids) VALUES (%(resources)s::bigint[])
 ON CONFLICT (resource_ids) DO NOTHING
 RETURNING id;
 
--- name: reserve_task_ids
-SELECT nextval('task_id_seq') FROM generate_series(1, %(count)s);
-
 -- name: insert_tasks
--- Insert tasks with their payloads under ids reserved before. A task missing from the result has a key that this
--- tenant has used before.
-WITH added AS (
+-- Insert tasks with their payloads, ids ascending in the order given. A place missing from the result has a key that
+-- this tenant has used before.
+WITH given AS MATERIALIZED (
+    SELECT nextval('task_id_seq') AS id, n.*
+    FROM unnest(%(tenants)s::bigint[], %(pools)s::bigint[], %(demands)s::bigint[], %(priorities)s::smallint[],
+                %(states)s::text[], %(max_attempts)s::smallint[], %(ready_ats)s::float8[], %(due_ats)s::float8[],
+                %(latest_starts)s::float8[], %(expected_s)s::float8[], %(amounts)s::text[], %(kinds)s::text[],
+                %(keys)s::text[], %(payloads)s::jsonb[], %(fingerprints)s::bytea[], %(deadline_ats)s::float8[],
+                %(timeouts_s)s::float8[], %(retries)s::jsonb[], %(tags)s::jsonb[])
+         WITH ORDINALITY
+         AS n(tenant_id, pool_id, demand_id, priority, state, max_attempts, ready_at, due_at, latest_start, expected_s,
+              amounts, kind, key, payload, fingerprint, deadline_at, timeout_s, retry, tags, place)
+),
+added AS (
     INSERT INTO task (id, tenant_id, pool_id, demand_id, priority, state, max_attempts, ready_at, due_at, latest_start,
                       expected_s, amounts, kind, key)
-    SELECT n.id, n.tenant_id, n.pool_id, n.demand_id, n.priority, n.state, n.max_attempts, to_timestamp(n.ready_at),
-           to_timestamp(n.due_at), to_timestamp(n.latest_start), n.expected_s, n.amounts::float8[], n.kind, n.key
-    FROM unnest(%(ids)s::bigint[], %(tenants)s::bigint[], %(pools)s::bigint[], %(demands)s::bigint[],
-                %(priorities)s::smallint[], %(states)s::text[], %(max_attempts)s::smallint[], %(ready_ats)s::float8[],
-                %(due_ats)s::float8[], %(latest_starts)s::float8[], %(expected_s)s::float8[], %(amounts)s::text[],
-                %(kinds)s::text[], %(keys)s::text[])
-         AS n(id, tenant_id, pool_id, demand_id, priority, state, max_attempts, ready_at, due_at, latest_start,
-              expected_s, amounts, kind, key)
+    SELECT id, tenant_id, pool_id, demand_id, priority, state, max_attempts, to_timestamp(ready_at),
+           to_timestamp(due_at), to_timestamp(latest_start), expected_s, amounts::float8[], kind, key
+    FROM given
     ON CONFLICT (tenant_id, key) WHERE key IS NOT NULL DO NOTHING
     RETURNING id
 ),
 carried AS (
     INSERT INTO task_payload (task_id, tenant_id, payload, fingerprint, deadline_at, timeout_s, retry, tags)
-    SELECT n.id, n.tenant_id, n.payload, n.fingerprint, to_timestamp(n.deadline_at), n.timeout_s, n.retry, n.tags
-    FROM unnest(%(ids)s::bigint[], %(tenants)s::bigint[], %(payloads)s::jsonb[], %(fingerprints)s::bytea[], %(deadline_ats)s::float8[],
-                %(timeouts_s)s::float8[], %(retries)s::jsonb[], %(tags)s::jsonb[])
-         AS n(id, tenant_id, payload, fingerprint, deadline_at, timeout_s, retry, tags)
-    JOIN added USING (id)
+    SELECT g.id, g.tenant_id, g.payload, g.fingerprint, to_timestamp(g.deadline_at), g.timeout_s, g.retry, g.tags
+    FROM given g JOIN added USING (id)
 )
-SELECT id FROM added;
+SELECT g.place, g.id FROM given g JOIN added USING (id);
 
 -- name: find_by_key
 SELECT n.place, t.id, t.state, p.fingerprint
