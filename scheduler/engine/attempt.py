@@ -153,6 +153,8 @@ class Running:
         context = Context(leased, self.names, self)
         try:
             payload: Any = orjson.loads(leased.payload or "null")
+            if leased.timeout_s is None:
+                return self._success(await self.executor.run(context, payload))
             async with asyncio.timeout(leased.timeout_s) as limit:
                 return self._success(await self.executor.run(context, payload))
         except asyncio.CancelledError:

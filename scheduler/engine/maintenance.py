@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-VACUUM_EVERY_ROUNDS: Final = 5
+VACUUM_EVERY_ROUNDS: Final = 1
 SWEEP_EVERY_ROUNDS: Final = 30
 ROUNDS_PER_TERM: Final = 3
 """A leader renews its term this often before it would end."""

@@ -73,8 +73,7 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
     5. start the tasks under leases, store levels and fairness.
     """
     with transaction.atomic(savepoint=False):
-        store.lock()
-        resources = store.lock_resources()
+        resources = store.lock()
         control, promoted = _control()
         snapshot = _snapshot(control, resources, starts_max)
         plan = make_plan(snapshot, starts_max=starts_max)

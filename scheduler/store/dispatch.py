@@ -75,14 +75,12 @@ class Control:
     lanes: list[LaneKey]
 
 
-def lock() -> None:
-    """Wait for the turn to plan; held until the transaction ends."""
-    queries.run(_SQL["lock_dispatch"])
+def lock() -> dict[ResourceId, ResourceView]:
+    """Wait for the turn to plan, held until the transaction ends, and lock all shared limits.
 
-
-def lock_resources() -> dict[ResourceId, ResourceView]:
-    """All shared limits, locked. Semaphores come with all permits free: what is held of them is in `load_control`."""
-    return _resource_views(queries.fetch(_SQL["lock_resources"]))
+    Semaphores come with all permits free: what is held of them is in `load_control`.
+    """
+    return _resource_views(queries.fetch(_SQL["lock_dispatch"]))
 
 
 def promote_due(tasks_max: int) -> int:
@@ -147,14 +145,20 @@ def load_now() -> float:
     return float(row[0])
 
 
-def _windows(rows: list[queries.Row]) -> tuple[dict[int, list[TaskView]], dict[int, list[TaskView]]]:
-    """Tasks by lane: in order, and by latest start."""
+def _windows(rows: list[queries.Row]) -> tuple[dict[int, list[TaskView]], dict[int, list[TaskView]], str]:
+    """Tasks by lane in order, tasks by lane by latest start, and the text of who stands in the lanes."""
     fifo: dict[int, list[TaskView]] = {}
     urgent: dict[int, list[TaskView]] = {}
-    for n, is_urgent, task, ready_at, latest_start, expected_s, amounts in rows:
+    *tasks, (*_, standing) = rows
+    for n, is_urgent, task, ready_at, latest_start, expected_s, amounts, _ in tasks:
         view = TaskView(task, ready_at, latest_start, expected_s, tuple(amounts))
-        (urgent if is_urgent else fifo).setdefault(n, []).append(view)
-    return fifo, urgent
+        windows = urgent if is_urgent else fifo
+        window = windows.get(n)
+        if window is None:
+            windows[n] = [view]
+        else:
+            window.append(view)
+    return fifo, urgent, standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,27 +180,20 @@ def load_field(keys: Sequence[LaneKey], *, width: int, demands: Collection[Deman
 
     `demands` are looked up besides those of the lanes. A lane that emptied meanwhile is left out.
     """
-    fifo, urgent = _windows(
+    fifo, urgent, standing = _windows(
         queries.fetch(
-            _SQL["lane_windows"],
+            _SQL["read_lanes"],
             {
                 "pools": queries.array(k.pool for k in keys),
                 "priorities": queries.array(int(k.priority) for k in keys),
                 "tenants": queries.array(k.tenant for k in keys),
                 "demands": queries.array(k.demand for k in keys),
+                "needed": queries.array({k.demand for k in keys} | set(demands)),
                 "width": width,
             },
         )
     )
-    standing = queries.fetch_one(
-        _SQL["read_standing"],
-        {
-            "tenants": queries.array({k.tenant for k in keys}),
-            "demands": queries.array({k.demand for k in keys} | set(demands)),
-        },
-    )
-    assert standing is not None  # noqa: S101 - a SELECT without FROM gives a row
-    tenants, needs, clocks, credit = map(_parsed, standing)
+    tenants, needs, clocks, credit = ([] if part is None else part for part in orjson.loads(standing))
     return Field(
         lanes=[
             Lane(key, tuple(fifo[n]), tuple(urgent.get(n, ())), more=len(fifo[n]) >= width)

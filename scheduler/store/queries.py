@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, LiteralString, cast
 
 import psycopg
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 SQL_DIR: Final = Path(__file__).parent / "sql"
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
@@ -31,47 +31,41 @@ def load(file_name: str) -> dict[str, LiteralString]:
     return {name: cast("LiteralString", body.strip()) for name, body in zip(names, bodies, strict=True)}
 
 
-def cursor() -> psycopg.Cursor[Row]:
-    """A psycopg cursor on Django's connection, in its transaction. Parameters are bound by the server."""
-    connection.ensure_connection()
-    return psycopg.Cursor(cast("psycopg.Connection[Row]", connection.connection))
+def _cursor(wrapper: BaseDatabaseWrapper) -> psycopg.Cursor[Row]:
+    """A psycopg cursor on Django's connection, in its transaction; parameters are bound by the server.
+
+    One is kept with each connection: making it anew costs as much as a short statement. A connection belongs to one
+    thread, and every function here reads its result before it returns.
+    """
+    if wrapper.connection is None:
+        wrapper.ensure_connection()
+    raw = wrapper.connection
+    kept: psycopg.Cursor[Row] | None = getattr(raw, "cronoq_cursor", None)
+    if kept is None:
+        kept = psycopg.Cursor(cast("psycopg.Connection[Row]", raw))
+        raw.cronoq_cursor = kept
+    return kept
 
 
 def run(statement: LiteralString, params: Params = None) -> int:
     """Run a statement and return how many rows it touched."""
-    with connection.wrap_database_errors, cursor() as cur:
-        cur.execute(statement, params)
-        return cur.rowcount
+    wrapper = connections[DEFAULT_DB_ALIAS]
+    with wrapper.wrap_database_errors:
+        return _cursor(wrapper).execute(statement, params).rowcount
 
 
 def fetch(statement: LiteralString, params: Params = None) -> list[Row]:
     """Run a statement and return its rows."""
-    with connection.wrap_database_errors, cursor() as cur:
-        cur.execute(statement, params)
-        return cur.fetchall()
+    wrapper = connections[DEFAULT_DB_ALIAS]
+    with wrapper.wrap_database_errors:
+        return _cursor(wrapper).execute(statement, params).fetchall()
 
 
 def fetch_one(statement: LiteralString, params: Params = None) -> Row | None:
     """Run a statement and return its first row, or None."""
-    with connection.wrap_database_errors, cursor() as cur:
-        cur.execute(statement, params)
-        return cur.fetchone()
-
-
-def fetch_together(*statements: tuple[LiteralString, Params]) -> list[list[Row]]:
-    """Run several statements in order, sent without waiting in between, and return the rows of each.
-
-    A statement that gives no rows (an UPDATE) answers with an empty list.
-    """
-    connection.ensure_connection()
-    raw = cast("psycopg.Connection[Row]", connection.connection)
-    with connection.wrap_database_errors, ExitStack() as stack:
-        pipe = stack.enter_context(raw.pipeline())
-        cursors = [stack.enter_context(psycopg.Cursor(raw)) for _ in statements]
-        for cur, (statement, params) in zip(cursors, statements, strict=True):
-            cur.execute(statement, params)
-        pipe.sync()
-        return [cur.fetchall() if cur.description is not None else [] for cur in cursors]
+    wrapper = connections[DEFAULT_DB_ALIAS]
+    with wrapper.wrap_database_errors:
+        return _cursor(wrapper).execute(statement, params).fetchone()
 
 
 _NULL: Final = "NULL"

@@ -12,7 +12,7 @@ from tests.support.work import make_pool, make_tenant, submit_tasks
 
 pytestmark = pytest.mark.django_db
 
-LANE = {"pools": "{1}", "priorities": "{2}", "tenants": "{1}", "demands": "{1}", "width": 10}
+LANE = {"pools": "{1}", "priorities": "{2}", "tenants": "{1}", "demands": "{1}", "needed": "{1}", "width": 10}
 
 
 def plan_of(file: str, name: str, params: dict[str, Any]) -> str:
@@ -36,8 +36,8 @@ def many_tasks() -> None:
     [
         ("dispatch.sql", "read_control", {"fresh_s": 15.0}, "task_ready_by_lane"),
         ("dispatch.sql", "read_control", {"fresh_s": 15.0}, "task_due"),
-        ("dispatch.sql", "lane_windows", LANE, "task_ready_by_lane"),
-        ("dispatch.sql", "lane_windows", LANE, "task_ready_by_deadline"),
+        ("dispatch.sql", "read_lanes", LANE, "task_ready_by_lane"),
+        ("dispatch.sql", "read_lanes", LANE, "task_ready_by_deadline"),
         ("promote.sql", "promote_due", {"tasks_max": 10}, "task_due"),
         ("overview.sql", "oldest_waiting", {}, "task_ready_by_lane"),
         ("overview.sql", "recent_failures", {"rows_max": 10}, "attempt_failures"),

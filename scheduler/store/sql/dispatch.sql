@@ -1,14 +1,15 @@
 -- name: lock_dispatch
--- One plan at a time. Any engine may plan; this keeps two from drawing on the same slots and permits at once.
--- Two keys: a namespace of ours ('cq') and the lock's number in it. The tables turn over too fast for their statistics
--- to be true, and every statement here has its index: the optimizer is told not to trust the former over the latter.
-SELECT pg_advisory_xact_lock(25457, 1), set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true);
-
--- name: lock_resources
--- Every shared limit with its state, locked in id order against settlements. The clock is read after the locks.
+-- The turn to plan (one at a time: two planners would draw on the same slots and permits), then every shared limit with
+-- its state, locked in id order against settlements. A locked row is the newest one, however long the turn took to come.
+-- Key of the turn: a namespace of ours ('cq') and its number in it. The tables turn over too fast for their statistics to
+-- be true, and every statement here has its index: the optimizer is told not to trust the former over the latter.
+WITH turn AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock(25457, 1), set_config('enable_seqscan', 'off', true),
+           set_config('plan_cache_mode', 'force_generic_plan', true)
+)
 SELECT r.id, r.kind, s.level, extract(epoch FROM s.level_at)::float8, r.rate, r.burst, r.permits, r.margin, s.factor,
        extract(epoch FROM s.blocked_until)::float8
-FROM resource r JOIN resource_state s ON s.resource_id = r.id
+FROM turn CROSS JOIN resource r JOIN resource_state s ON s.resource_id = r.id
 ORDER BY r.id
 FOR UPDATE OF s;
 
@@ -63,14 +64,16 @@ SELECT
         ) lane
     )::text;
 
--- name: lane_windows
--- The first `width` tasks of each lane in order, then (marked) those that are nearest to their latest start.
+-- name: read_lanes
+-- The first `width` tasks of each lane in order, then (marked) those that are nearest to their latest start. The row of
+-- lane 0 says who stands in them: tenants with their virtual counters, what demands need, virtual time by class, and the
+-- starts that classes are owed.
 WITH lane AS (
     SELECT * FROM unnest(%(pools)s::bigint[], %(priorities)s::smallint[], %(tenants)s::bigint[], %(demands)s::bigint[])
         WITH ORDINALITY AS l(pool_id, priority, tenant_id, demand_id, n)
 )
 SELECT l.n, false, t.id, extract(epoch FROM t.ready_at)::float8, extract(epoch FROM t.latest_start)::float8,
-       t.expected_s, t.amounts
+       t.expected_s, t.amounts, NULL
 FROM lane l
 CROSS JOIN LATERAL (
     SELECT id, ready_at, latest_start, expected_s, amounts
@@ -82,7 +85,7 @@ CROSS JOIN LATERAL (
 ) t
 UNION ALL
 SELECT l.n, true, t.id, extract(epoch FROM t.ready_at)::float8, extract(epoch FROM t.latest_start)::float8,
-       t.expected_s, t.amounts
+       t.expected_s, t.amounts, NULL
 FROM lane l
 CROSS JOIN LATERAL (
     SELECT id, ready_at, latest_start, expected_s, amounts
@@ -91,20 +94,18 @@ CROSS JOIN LATERAL (
       AND t.tenant_id = l.tenant_id AND t.demand_id = l.demand_id
     ORDER BY t.latest_start, t.id
     LIMIT %(width)s
-) t;
-
--- name: read_standing
--- Who stands in the lanes: tenants with their virtual counters, what demands need, virtual time by class, and the
--- starts that classes are owed.
-SELECT
+) t
+UNION ALL
+SELECT 0, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
     (SELECT json_agg(json_build_array(t.id, t.weight, t.status = 'suspended', f.priority, f.value,
                                       extract(epoch FROM f.last_start_at)::float8))
      FROM tenant t LEFT JOIN fair_counter f ON f.tenant_id = t.id
-     WHERE t.id = ANY(%(tenants)s::bigint[]))::text,
+     WHERE t.id IN (SELECT tenant_id FROM lane)),
     (SELECT json_agg(json_build_array(d.id, d.resource_ids)) FROM demand d
-     WHERE d.id = ANY(%(demands)s::bigint[]))::text,
-    (SELECT json_agg(json_build_array(priority, value)) FROM fair_clock)::text,
-    (SELECT json_agg(json_build_array(pool_id, priority, value)) FROM class_credit)::text;
+     WHERE d.id = ANY(%(needed)s::bigint[])),
+    (SELECT json_agg(json_build_array(priority, value)) FROM fair_clock),
+    (SELECT json_agg(json_build_array(pool_id, priority, value)) FROM class_credit)
+)::text;
 
 -- name: read_demands
 SELECT id, resource_ids FROM demand WHERE id = ANY(%(demands)s::bigint[]);
