@@ -154,9 +154,11 @@ class Running:
         try:
             payload: Any = orjson.loads(leased.payload or "null")
             if leased.timeout_s is None:
-                return self._success(await self.executor.run(context, payload))
-            async with asyncio.timeout(leased.timeout_s) as limit:
-                return self._success(await self.executor.run(context, payload))
+                result = await self.executor.run(context, payload)
+            else:
+                async with asyncio.timeout(leased.timeout_s) as limit:
+                    result = await self.executor.run(context, payload)
+            return self._success(result)
         except asyncio.CancelledError:
             if self.stop is None and not self._is_being_cancelled():
                 # It came from inside, from something the handler waited for: a failure like any other.

@@ -7,419 +7,565 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='ApiToken',
+            name="ApiToken",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('public_id', models.CharField(max_length=16, unique=True)),
-                ('secret_sha256', models.BinaryField()),
-                ('name', models.CharField(blank=True, max_length=200)),
-                ('scopes', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=16), size=None)),
-                ('pools', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, null=True, size=None)),
-                ('expires_at', models.DateTimeField(blank=True, null=True)),
-                ('revoked_at', models.DateTimeField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("public_id", models.CharField(max_length=16, unique=True)),
+                ("secret_sha256", models.BinaryField()),
+                ("name", models.CharField(blank=True, max_length=200)),
+                (
+                    "scopes",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=16), size=None),
+                ),
+                (
+                    "pools",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=64), blank=True, null=True, size=None
+                    ),
+                ),
+                ("expires_at", models.DateTimeField(blank=True, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
             ],
             options={
-                'db_table': 'api_token',
+                "db_table": "api_token",
             },
         ),
         migrations.CreateModel(
-            name='Demand',
+            name="Demand",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('resource_ids', django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None, unique=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "resource_ids",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(), size=None, unique=True
+                    ),
+                ),
             ],
             options={
-                'db_table': 'demand',
+                "db_table": "demand",
             },
         ),
         migrations.CreateModel(
-            name='FairClock',
+            name="FairClock",
             fields=[
-                ('priority', models.SmallIntegerField(primary_key=True, serialize=False)),
-                ('value', models.FloatField()),
+                ("priority", models.SmallIntegerField(primary_key=True, serialize=False)),
+                ("value", models.FloatField()),
             ],
             options={
-                'db_table': 'fair_clock',
+                "db_table": "fair_clock",
             },
         ),
         migrations.CreateModel(
-            name='Leader',
+            name="Leader",
             fields=[
-                ('name', models.CharField(max_length=32, primary_key=True, serialize=False)),
-                ('holder', models.UUIDField(null=True)),
-                ('term', models.BigIntegerField(default=0)),
-                ('expires_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("name", models.CharField(max_length=32, primary_key=True, serialize=False)),
+                ("holder", models.UUIDField(null=True)),
+                ("term", models.BigIntegerField(default=0)),
+                ("expires_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'leader',
+                "db_table": "leader",
             },
         ),
         migrations.CreateModel(
-            name='Lease',
+            name="Lease",
             fields=[
-                ('lease_id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('task_id', models.BigIntegerField(unique=True)),
-                ('attempt', models.SmallIntegerField()),
-                ('pool_id', models.BigIntegerField()),
-                ('tenant_id', models.BigIntegerField()),
-                ('demand_id', models.BigIntegerField()),
-                ('priority', models.SmallIntegerField()),
-                ('worker_id', models.UUIDField()),
-                ('amounts', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), size=None)),
-                ('ready_at', models.DateTimeField()),
-                ('started_at', models.DateTimeField()),
-                ('expires_at', models.DateTimeField()),
-                ('timeout_at', models.DateTimeField(null=True)),
-                ('cancel_requested_at', models.DateTimeField(null=True)),
-                ('picked_up', models.BooleanField(default=False)),
+                ("lease_id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("task_id", models.BigIntegerField(unique=True)),
+                ("attempt", models.SmallIntegerField()),
+                ("pool_id", models.BigIntegerField()),
+                ("tenant_id", models.BigIntegerField()),
+                ("demand_id", models.BigIntegerField()),
+                ("priority", models.SmallIntegerField()),
+                ("worker_id", models.UUIDField()),
+                ("amounts", django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), size=None)),
+                ("ready_at", models.DateTimeField()),
+                ("started_at", models.DateTimeField()),
+                ("expires_at", models.DateTimeField()),
+                ("timeout_at", models.DateTimeField(null=True)),
+                ("cancel_requested_at", models.DateTimeField(null=True)),
+                ("picked_up", models.BooleanField(default=False)),
             ],
             options={
-                'db_table': 'lease',
+                "db_table": "lease",
             },
         ),
         migrations.CreateModel(
-            name='Resource',
+            name="Resource",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=64, unique=True)),
-                ('kind', models.CharField(choices=[('token_bucket', 'token_bucket'), ('semaphore', 'semaphore')], max_length=16)),
-                ('rate', models.FloatField(default=0.0)),
-                ('burst', models.FloatField(default=0.0)),
-                ('permits', models.PositiveIntegerField(default=0)),
-                ('margin', models.FloatField(default=0.02)),
-                ('version', models.BigIntegerField(db_default=1, default=1)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=64, unique=True)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("token_bucket", "token_bucket"), ("semaphore", "semaphore")], max_length=16
+                    ),
+                ),
+                ("rate", models.FloatField(default=0.0)),
+                ("burst", models.FloatField(default=0.0)),
+                ("permits", models.PositiveIntegerField(default=0)),
+                ("margin", models.FloatField(default=0.02)),
+                ("version", models.BigIntegerField(db_default=1, default=1)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
             ],
             options={
-                'db_table': 'resource',
+                "db_table": "resource",
             },
         ),
         migrations.CreateModel(
-            name='Snapshot',
+            name="Snapshot",
             fields=[
-                ('seq', models.BigAutoField(primary_key=True, serialize=False)),
-                ('as_of', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('body', models.JSONField()),
+                ("seq", models.BigAutoField(primary_key=True, serialize=False)),
+                ("as_of", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("body", models.JSONField()),
             ],
             options={
-                'db_table': 'snapshot',
+                "db_table": "snapshot",
             },
         ),
         migrations.CreateModel(
-            name='Task',
+            name="Task",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('tenant_id', models.BigIntegerField()),
-                ('pool_id', models.BigIntegerField()),
-                ('demand_id', models.BigIntegerField()),
-                ('priority', models.SmallIntegerField()),
-                ('state', models.CharField(max_length=13)),
-                ('attempts', models.SmallIntegerField(db_default=0, default=0)),
-                ('max_attempts', models.SmallIntegerField()),
-                ('replays', models.SmallIntegerField(db_default=0, default=0)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('ready_at', models.DateTimeField(null=True)),
-                ('due_at', models.DateTimeField(null=True)),
-                ('latest_start', models.DateTimeField(null=True)),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('expected_s', models.FloatField()),
-                ('amounts', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), size=None)),
-                ('kind', models.CharField(max_length=64)),
-                ('key', models.CharField(max_length=200, null=True)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("tenant_id", models.BigIntegerField()),
+                ("pool_id", models.BigIntegerField()),
+                ("demand_id", models.BigIntegerField()),
+                ("priority", models.SmallIntegerField()),
+                ("state", models.CharField(max_length=13)),
+                ("attempts", models.SmallIntegerField(db_default=0, default=0)),
+                ("max_attempts", models.SmallIntegerField()),
+                ("replays", models.SmallIntegerField(db_default=0, default=0)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("ready_at", models.DateTimeField(null=True)),
+                ("due_at", models.DateTimeField(null=True)),
+                ("latest_start", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                ("expected_s", models.FloatField()),
+                ("amounts", django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), size=None)),
+                ("kind", models.CharField(max_length=64)),
+                ("key", models.CharField(max_length=200, null=True)),
             ],
             options={
-                'db_table': 'task',
+                "db_table": "task",
             },
         ),
         migrations.CreateModel(
-            name='TaskCount',
+            name="TaskCount",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('pool_id', models.BigIntegerField()),
-                ('priority', models.SmallIntegerField()),
-                ('tenant_id', models.BigIntegerField()),
-                ('demand_id', models.BigIntegerField()),
-                ('counter', models.CharField(max_length=13)),
-                ('n', models.BigIntegerField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("pool_id", models.BigIntegerField()),
+                ("priority", models.SmallIntegerField()),
+                ("tenant_id", models.BigIntegerField()),
+                ("demand_id", models.BigIntegerField()),
+                ("counter", models.CharField(max_length=13)),
+                ("n", models.BigIntegerField()),
             ],
             options={
-                'db_table': 'task_count',
+                "db_table": "task_count",
             },
         ),
         migrations.CreateModel(
-            name='TaskDelta',
+            name="TaskDelta",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('pool_id', models.BigIntegerField()),
-                ('priority', models.SmallIntegerField()),
-                ('tenant_id', models.BigIntegerField()),
-                ('demand_id', models.BigIntegerField()),
-                ('counter', models.CharField(max_length=13)),
-                ('n', models.BigIntegerField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("pool_id", models.BigIntegerField()),
+                ("priority", models.SmallIntegerField()),
+                ("tenant_id", models.BigIntegerField()),
+                ("demand_id", models.BigIntegerField()),
+                ("counter", models.CharField(max_length=13)),
+                ("n", models.BigIntegerField()),
             ],
             options={
-                'db_table': 'task_delta',
+                "db_table": "task_delta",
             },
         ),
         migrations.CreateModel(
-            name='TaskPayload',
+            name="TaskPayload",
             fields=[
-                ('task_id', models.BigIntegerField(primary_key=True, serialize=False)),
-                ('tenant_id', models.BigIntegerField()),
-                ('payload', models.JSONField()),
-                ('fingerprint', models.BinaryField(null=True)),
-                ('deadline_at', models.DateTimeField(null=True)),
-                ('timeout_s', models.FloatField(null=True)),
-                ('retry', models.JSONField(null=True)),
-                ('tags', models.JSONField(null=True)),
+                ("task_id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("tenant_id", models.BigIntegerField()),
+                ("payload", models.JSONField()),
+                ("fingerprint", models.BinaryField(null=True)),
+                ("deadline_at", models.DateTimeField(null=True)),
+                ("timeout_s", models.FloatField(null=True)),
+                ("retry", models.JSONField(null=True)),
+                ("tags", models.JSONField(null=True)),
             ],
             options={
-                'db_table': 'task_payload',
+                "db_table": "task_payload",
             },
         ),
         migrations.CreateModel(
-            name='TaskResult',
+            name="TaskResult",
             fields=[
-                ('task_id', models.BigIntegerField(primary_key=True, serialize=False)),
-                ('result', models.JSONField()),
+                ("task_id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("result", models.JSONField()),
             ],
             options={
-                'db_table': 'task_result',
+                "db_table": "task_result",
             },
         ),
         migrations.CreateModel(
-            name='Tenant',
+            name="Tenant",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=64, unique=True)),
-                ('name', models.CharField(blank=True, max_length=200)),
-                ('weight', models.FloatField(db_default=1.0, default=1.0)),
-                ('status', models.CharField(choices=[('active', 'active'), ('suspended', 'suspended')], default='active', max_length=12)),
-                ('time_zone', models.CharField(default='UTC', max_length=64)),
-                ('version', models.BigIntegerField(db_default=1, default=1)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("slug", models.SlugField(max_length=64, unique=True)),
+                ("name", models.CharField(blank=True, max_length=200)),
+                ("weight", models.FloatField(db_default=1.0, default=1.0)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[("active", "active"), ("suspended", "suspended")], default="active", max_length=12
+                    ),
+                ),
+                ("time_zone", models.CharField(default="UTC", max_length=64)),
+                ("version", models.BigIntegerField(db_default=1, default=1)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
             ],
             options={
-                'db_table': 'tenant',
+                "db_table": "tenant",
             },
         ),
         migrations.CreateModel(
-            name='Worker',
+            name="Worker",
             fields=[
-                ('id', models.UUIDField(primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=200)),
-                ('kind', models.CharField(choices=[('engine', 'engine'), ('remote', 'remote')], max_length=8)),
-                ('slots', models.JSONField(default=dict)),
-                ('draining', models.BooleanField(default=False)),
-                ('started_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('seen_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.UUIDField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=200)),
+                ("kind", models.CharField(choices=[("engine", "engine"), ("remote", "remote")], max_length=8)),
+                ("slots", models.JSONField(default=dict)),
+                ("draining", models.BooleanField(default=False)),
+                ("started_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("seen_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'worker',
+                "db_table": "worker",
             },
         ),
         migrations.CreateModel(
-            name='Attempt',
+            name="Attempt",
             fields=[
-                ('pk', models.CompositePrimaryKey('task_id', 'lease_id', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('task_id', models.BigIntegerField()),
-                ('lease_id', models.BigIntegerField()),
-                ('number', models.SmallIntegerField()),
-                ('pool_id', models.BigIntegerField()),
-                ('tenant_id', models.BigIntegerField()),
-                ('priority', models.SmallIntegerField()),
-                ('worker_id', models.UUIDField()),
-                ('ready_at', models.DateTimeField()),
-                ('started_at', models.DateTimeField()),
-                ('finished_at', models.DateTimeField()),
-                ('outcome', models.CharField(max_length=10)),
-                ('failure_class', models.CharField(max_length=16, null=True)),
-                ('message', models.CharField(max_length=2000, null=True)),
-                ('retry_after_s', models.FloatField(null=True)),
-                ('usage', models.JSONField(null=True)),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "task_id", "lease_id", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("task_id", models.BigIntegerField()),
+                ("lease_id", models.BigIntegerField()),
+                ("number", models.SmallIntegerField()),
+                ("pool_id", models.BigIntegerField()),
+                ("tenant_id", models.BigIntegerField()),
+                ("priority", models.SmallIntegerField()),
+                ("worker_id", models.UUIDField()),
+                ("ready_at", models.DateTimeField()),
+                ("started_at", models.DateTimeField()),
+                ("finished_at", models.DateTimeField()),
+                ("outcome", models.CharField(max_length=10)),
+                ("failure_class", models.CharField(max_length=16, null=True)),
+                ("message", models.CharField(max_length=2000, null=True)),
+                ("retry_after_s", models.FloatField(null=True)),
+                ("usage", models.JSONField(null=True)),
             ],
             options={
-                'db_table': 'attempt',
-                'indexes': [models.Index(condition=models.Q(('outcome__in', ['failed', 'timed_out', 'lost'])), fields=['-finished_at', '-lease_id'], name='attempt_failures')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('outcome__in', ['succeeded', 'failed', 'cancelled', 'timed_out', 'lost', 'released'])), name='attempt_outcome_known')],
+                "db_table": "attempt",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("outcome__in", ["failed", "timed_out", "lost"])),
+                        fields=["-finished_at", "-lease_id"],
+                        name="attempt_failures",
+                    )
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("outcome__in", ["succeeded", "failed", "cancelled", "timed_out", "lost", "released"])
+                        ),
+                        name="attempt_outcome_known",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='AuditEvent',
+            name="AuditEvent",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('actor', models.CharField(max_length=200)),
-                ('source', models.CharField(max_length=8)),
-                ('action', models.CharField(max_length=64)),
-                ('subject', models.CharField(max_length=200)),
-                ('reason', models.CharField(blank=True, max_length=500)),
-                ('before', models.JSONField(null=True)),
-                ('after', models.JSONField(null=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("actor", models.CharField(max_length=200)),
+                ("source", models.CharField(max_length=8)),
+                ("action", models.CharField(max_length=64)),
+                ("subject", models.CharField(max_length=200)),
+                ("reason", models.CharField(blank=True, max_length=500)),
+                ("before", models.JSONField(null=True)),
+                ("after", models.JSONField(null=True)),
             ],
             options={
-                'db_table': 'audit_event',
-                'indexes': [models.Index(fields=['subject', '-id'], name='audit_by_subject')],
+                "db_table": "audit_event",
+                "indexes": [models.Index(fields=["subject", "-id"], name="audit_by_subject")],
             },
         ),
         migrations.CreateModel(
-            name='ClassCredit',
+            name="ClassCredit",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('pool_id', models.BigIntegerField()),
-                ('priority', models.SmallIntegerField()),
-                ('value', models.FloatField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("pool_id", models.BigIntegerField()),
+                ("priority", models.SmallIntegerField()),
+                ("value", models.FloatField()),
             ],
             options={
-                'db_table': 'class_credit',
-                'constraints': [models.UniqueConstraint(fields=('pool_id', 'priority'), name='class_credit_per_pool_class')],
+                "db_table": "class_credit",
+                "constraints": [
+                    models.UniqueConstraint(fields=("pool_id", "priority"), name="class_credit_per_pool_class")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='FairCounter',
+            name="FairCounter",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('tenant_id', models.BigIntegerField()),
-                ('priority', models.SmallIntegerField()),
-                ('value', models.FloatField()),
-                ('last_start_at', models.DateTimeField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("tenant_id", models.BigIntegerField()),
+                ("priority", models.SmallIntegerField()),
+                ("value", models.FloatField()),
+                ("last_start_at", models.DateTimeField()),
             ],
             options={
-                'db_table': 'fair_counter',
-                'constraints': [models.UniqueConstraint(fields=('tenant_id', 'priority'), name='fair_counter_per_tenant_class')],
+                "db_table": "fair_counter",
+                "constraints": [
+                    models.UniqueConstraint(fields=("tenant_id", "priority"), name="fair_counter_per_tenant_class")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='IdempotencyRecord',
+            name="IdempotencyRecord",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('scope', models.CharField(max_length=100)),
-                ('key', models.CharField(max_length=200)),
-                ('fingerprint', models.BinaryField()),
-                ('status', models.PositiveSmallIntegerField()),
-                ('body', models.JSONField()),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("scope", models.CharField(max_length=100)),
+                ("key", models.CharField(max_length=200)),
+                ("fingerprint", models.BinaryField()),
+                ("status", models.PositiveSmallIntegerField()),
+                ("body", models.JSONField()),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'idempotency_record',
-                'constraints': [models.UniqueConstraint(fields=('scope', 'key'), name='idempotency_key_per_scope')],
+                "db_table": "idempotency_record",
+                "constraints": [models.UniqueConstraint(fields=("scope", "key"), name="idempotency_key_per_scope")],
             },
         ),
         migrations.CreateModel(
-            name='Pool',
+            name="Pool",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=64, unique=True)),
-                ('executor', models.CharField(choices=[('python', 'python'), ('llm', 'llm'), ('remote', 'remote'), ('http', 'http')], max_length=16)),
-                ('config', models.JSONField(default=dict)),
-                ('slots_min', models.PositiveIntegerField(default=1)),
-                ('slots_max', models.PositiveIntegerField(default=10)),
-                ('slots', models.PositiveIntegerField(default=10)),
-                ('max_attempts', models.PositiveSmallIntegerField(default=3)),
-                ('backoff_initial_s', models.FloatField(default=1.0)),
-                ('backoff_multiplier', models.FloatField(default=2.0)),
-                ('backoff_max_s', models.FloatField(default=60.0)),
-                ('lease_ttl_s', models.FloatField(default=30.0)),
-                ('timeout_s', models.FloatField(blank=True, null=True)),
-                ('duration_default_s', models.FloatField(default=1.0)),
-                ('paused_at', models.DateTimeField(blank=True, null=True)),
-                ('paused_by', models.CharField(blank=True, max_length=200)),
-                ('pause_reason', models.CharField(blank=True, max_length=500)),
-                ('version', models.BigIntegerField(db_default=1, default=1)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=64, unique=True)),
+                (
+                    "executor",
+                    models.CharField(
+                        choices=[("python", "python"), ("llm", "llm"), ("remote", "remote"), ("http", "http")],
+                        max_length=16,
+                    ),
+                ),
+                ("config", models.JSONField(default=dict)),
+                ("slots_min", models.PositiveIntegerField(default=1)),
+                ("slots_max", models.PositiveIntegerField(default=10)),
+                ("slots", models.PositiveIntegerField(default=10)),
+                ("max_attempts", models.PositiveSmallIntegerField(default=3)),
+                ("backoff_initial_s", models.FloatField(default=1.0)),
+                ("backoff_multiplier", models.FloatField(default=2.0)),
+                ("backoff_max_s", models.FloatField(default=60.0)),
+                ("lease_ttl_s", models.FloatField(default=30.0)),
+                ("timeout_s", models.FloatField(blank=True, null=True)),
+                ("duration_default_s", models.FloatField(default=1.0)),
+                ("paused_at", models.DateTimeField(blank=True, null=True)),
+                ("paused_by", models.CharField(blank=True, max_length=200)),
+                ("pause_reason", models.CharField(blank=True, max_length=500)),
+                ("version", models.BigIntegerField(db_default=1, default=1)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
             ],
             options={
-                'db_table': 'pool',
-                'permissions': [('view_console', 'May see the operator console'), ('operate_pool', 'May pause and resume pools'), ('edit_resource_limit', 'May edit the limits of shared resources')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('slots_min__lte', models.F('slots')), ('slots__lte', models.F('slots_max'))), name='pool_slots_in_range'), models.CheckConstraint(condition=models.Q(('max_attempts__gte', 1)), name='pool_attempts_at_least_one'), models.CheckConstraint(condition=models.Q(('lease_ttl_s__gte', 1)), name='pool_lease_ttl_at_least_one_s'), models.CheckConstraint(condition=models.Q(('backoff_initial_s__gte', 0), ('backoff_max_s__gte', 0)), name='pool_backoff_not_negative')],
+                "db_table": "pool",
+                "permissions": [
+                    ("view_console", "May see the operator console"),
+                    ("operate_pool", "May pause and resume pools"),
+                    ("edit_resource_limit", "May edit the limits of shared resources"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("slots_min__lte", models.F("slots")), ("slots__lte", models.F("slots_max"))
+                        ),
+                        name="pool_slots_in_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("max_attempts__gte", 1)), name="pool_attempts_at_least_one"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("lease_ttl_s__gte", 1)), name="pool_lease_ttl_at_least_one_s"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("backoff_initial_s__gte", 0), ("backoff_max_s__gte", 0)),
+                        name="pool_backoff_not_negative",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='ResourceState',
+            name="ResourceState",
             fields=[
-                ('resource', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='state', serialize=False, to='scheduler.resource')),
-                ('level', models.FloatField()),
-                ('level_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('factor', models.FloatField(db_default=1.0, default=1.0)),
-                ('blocked_until', models.DateTimeField(null=True)),
-                ('taken_total', models.FloatField(db_default=0.0, default=0.0)),
+                (
+                    "resource",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="state",
+                        serialize=False,
+                        to="scheduler.resource",
+                    ),
+                ),
+                ("level", models.FloatField()),
+                ("level_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("factor", models.FloatField(db_default=1.0, default=1.0)),
+                ("blocked_until", models.DateTimeField(null=True)),
+                ("taken_total", models.FloatField(db_default=0.0, default=0.0)),
             ],
             options={
-                'db_table': 'resource_state',
+                "db_table": "resource_state",
             },
         ),
         migrations.AddConstraint(
-            model_name='resource',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['token_bucket', 'semaphore'])), name='resource_kind_known'),
+            model_name="resource",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["token_bucket", "semaphore"])), name="resource_kind_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='resource',
-            constraint=models.CheckConstraint(condition=models.Q(('burst__gte', 0), ('margin__gte', 0), ('rate__gte', 0)), name='resource_limits_not_negative'),
+            model_name="resource",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("burst__gte", 0), ("margin__gte", 0), ("rate__gte", 0)),
+                name="resource_limits_not_negative",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='resource',
-            constraint=models.CheckConstraint(condition=models.Q(('margin__lt', 1)), name='resource_margin_below_one'),
+            model_name="resource",
+            constraint=models.CheckConstraint(condition=models.Q(("margin__lt", 1)), name="resource_margin_below_one"),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('state', 'ready')), fields=['pool_id', 'priority', 'tenant_id', 'demand_id', 'ready_at', 'id'], name='task_ready_by_lane'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("state", "ready")),
+                fields=["pool_id", "priority", "tenant_id", "demand_id", "ready_at", "id"],
+                name="task_ready_by_lane",
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('latest_start__isnull', False), ('state', 'ready')), fields=['pool_id', 'priority', 'tenant_id', 'demand_id', 'latest_start', 'id'], name='task_ready_by_deadline'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("latest_start__isnull", False), ("state", "ready")),
+                fields=["pool_id", "priority", "tenant_id", "demand_id", "latest_start", "id"],
+                name="task_ready_by_deadline",
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('state__in', ['scheduled', 'retrying'])), fields=['due_at', 'id'], name='task_due'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("state__in", ["scheduled", "retrying"])), fields=["due_at", "id"], name="task_due"
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('state__in', ['failed', 'dead_lettered'])), fields=['-finished_at', '-id'], name='task_failed'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("state__in", ["failed", "dead_lettered"])),
+                fields=["-finished_at", "-id"],
+                name="task_failed",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['blocked', 'scheduled', 'ready', 'running', 'retrying', 'succeeded', 'failed', 'dead_lettered', 'cancelled', 'skipped', 'missed', 'shed'])), name='task_state_known'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            "blocked",
+                            "scheduled",
+                            "ready",
+                            "running",
+                            "retrying",
+                            "succeeded",
+                            "failed",
+                            "dead_lettered",
+                            "cancelled",
+                            "skipped",
+                            "missed",
+                            "shed",
+                        ],
+                    )
+                ),
+                name="task_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('priority__in', [0, 1, 2, 3])), name='task_priority_known'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("priority__in", [0, 1, 2, 3])), name="task_priority_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('attempts__lte', models.F('max_attempts'))), name='task_attempts_in_bounds'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("attempts__lte", models.F("max_attempts"))), name="task_attempts_in_bounds"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.UniqueConstraint(condition=models.Q(('key__isnull', False)), fields=('tenant_id', 'key'), name='task_key_per_tenant'),
+            model_name="task",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("key__isnull", False)), fields=("tenant_id", "key"), name="task_key_per_tenant"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='taskcount',
-            constraint=models.UniqueConstraint(fields=('pool_id', 'priority', 'tenant_id', 'demand_id', 'counter'), name='task_count_per_lane_and_counter'),
+            model_name="taskcount",
+            constraint=models.UniqueConstraint(
+                fields=("pool_id", "priority", "tenant_id", "demand_id", "counter"),
+                name="task_count_per_lane_and_counter",
+            ),
         ),
         migrations.AddIndex(
-            model_name='taskpayload',
-            index=models.Index(fields=['tenant_id', '-task_id'], name='task_payload_by_tenant'),
+            model_name="taskpayload",
+            index=models.Index(fields=["tenant_id", "-task_id"], name="task_payload_by_tenant"),
         ),
         migrations.AddConstraint(
-            model_name='tenant',
-            constraint=models.CheckConstraint(condition=models.Q(('weight__gte', 0)), name='tenant_weight_not_negative'),
+            model_name="tenant",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("weight__gte", 0)), name="tenant_weight_not_negative"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='tenant',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['active', 'suspended'])), name='tenant_status_known'),
+            model_name="tenant",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["active", "suspended"])), name="tenant_status_known"
+            ),
         ),
         migrations.AddField(
-            model_name='apitoken',
-            name='tenant',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, to='scheduler.tenant'),
+            model_name="apitoken",
+            name="tenant",
+            field=models.ForeignKey(
+                blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, to="scheduler.tenant"
+            ),
         ),
     ]

@@ -91,7 +91,8 @@ def test_every_reason_that_holds_is_given_in_the_order_of_the_gates() -> None:
     ]
     assert found[0].text == "The pool llm was paused by ada: provider is down"
     assert found[2].text == "It needs 5 of openai, which has 1; enough is back in less than a second."
-    assert found[2].detail == {"resource": "openai", "needed": 5.0, "available": 1.0, "next_at": pytest.approx(NOW + 0.4)}
+    next_at = pytest.approx(NOW + 0.4)
+    assert found[2].detail == {"resource": "openai", "needed": 5.0, "available": 1.0, "next_at": next_at}
     assert found[3].text == "It needs 1 of gpu, and 0 are free: others hold the rest."
     assert found[5].text == "About 7 tasks go first in the pool llm."
 

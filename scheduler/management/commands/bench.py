@@ -46,7 +46,9 @@ class Command(BaseCommand):
             sys.exit(_in_own_database())
 
     async def _run(self, names: list[str], settings: list[str]) -> None:
-        chosen = {name: float(value) if "." in value else int(value) for name, value in (s.split("=") for s in settings)}
+        chosen = {
+            name: float(value) if "." in value else int(value) for name, value in (s.split("=") for s in settings)
+        }
         await asyncio.to_thread(call_command, "migrate", verbosity=0)
         for name in names:
             for reading in await SCENARIOS[name](**chosen):
