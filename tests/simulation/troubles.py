@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,7 @@ def schedule_troubles(run: Simulation) -> None:
             continue
         for number in range(times):
             chance = source(seed, fault, number)
-            run.at(chance.uniform(0.0, SUBMITTING_S), lambda act=act, chance=chance: act(run, chance))  # type: ignore[misc]
+            run.at(chance.uniform(0.0, SUBMITTING_S), partial(act, run, chance))
     first = {**run.world.backlog.resources}
     slots = {pool.id: pool.slots for pool in run.world.backlog.pools.values()}
     run.at(SUBMITTING_S + MEND_AFTER_S, lambda: _mend(run, {r: _declared(v) for r, v in first.items()}, slots))
