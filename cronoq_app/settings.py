@@ -71,7 +71,7 @@ def _database() -> dict[str, object]:
     options["prepare_threshold"] = 1
     options["isolation_level"] = psycopg.IsolationLevel.READ_COMMITTED
     # Connections open on demand and are handed back after each request; waiting longer than this is an overload.
-    options["pool"] = {"min_size": 0, "max_size": CONFIG.db_pool_max, "timeout": 10}
+    options["pool"] = {"min_size": 0, "max_size": CONFIG.db_pool_max, "timeout": 5, "reconnect_timeout": 2}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": fields["dbname"],
@@ -80,6 +80,8 @@ def _database() -> dict[str, object]:
         "HOST": fields.get("host", ""),
         "PORT": fields.get("port", ""),
         "CONN_MAX_AGE": 0,
+        # One round trip per request, so that nobody is answered with the leftovers of a database that restarted.
+        "CONN_HEALTH_CHECKS": True,
         "OPTIONS": options,
     }
 

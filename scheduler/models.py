@@ -406,6 +406,8 @@ class IdempotencyRecord(models.Model):
     class Meta:
         db_table = "idempotency_record"
         constraints = [UniqueConstraint(name="idempotency_key_per_scope", fields=["scope", "key"])]
+        # store/sql/control.sql: prune_idempotency_records
+        indexes = [Index(name="idempotency_by_age", fields=["created_at"])]
 
 
 class Snapshot(models.Model):

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
+
+WORKER_FRESH_S: Final = 3.0
+"""A worker not seen for this long gets no new work; workers show themselves every second."""
 
 Timestamp = NewType("Timestamp", float)
 TaskId = NewType("TaskId", int)

@@ -19,12 +19,11 @@ from scheduler.policy.explain import (
 )
 from scheduler.policy.order import score
 from scheduler.policy.states import TaskState
-from scheduler.policy.types import LaneKey, PoolId, PriorityClass, TaskId, TaskView, TenantId
+from scheduler.policy.types import WORKER_FRESH_S, LaneKey, PoolId, PriorityClass, TaskId, TaskView, TenantId
 from scheduler.reads.resources import at_level
 from scheduler.reads.tasks import ID_MAX
 from scheduler.store import control, dispatch, overview, resources, tasks
 
-WORKER_FRESH_S: Final = 15.0
 LANES_MAX: Final = 500
 """Lanes looked at for the position: beyond that many, the most urgent classes."""
 

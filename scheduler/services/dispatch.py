@@ -15,9 +15,11 @@ from django.db import transaction
 
 from scheduler.policy.plan import STARTS_MAX, make_plan
 from scheduler.policy.types import (
+    WORKER_FRESH_S,
     DemandId,
     DemandView,
     Hold,
+    Lane,
     LeasedTask,
     Plan,
     PoolId,
@@ -32,9 +34,6 @@ from scheduler.policy.types import (
     WorkerView,
 )
 from scheduler.store import dispatch as store
-
-WORKER_FRESH_S: Final = 3.0
-"""A worker not seen for this long gets no new work. Workers are seen about once per second."""
 
 PROMOTE_MAX: Final = 1_000
 WINDOW_FACTOR: Final = 2
@@ -122,10 +121,16 @@ def _snapshot(control: store.Control, resources: dict[ResourceId, ResourceView],
         resources=_less_held(resources, field.demands, control.in_flight) if field.lanes else resources,
         demands=field.demands,
         workers=offers,
-        lanes=tuple(field.lanes),
+        lanes=_with_known_limits(field, resources),
         clocks=field.clocks,
         credits=field.credits,
     )
+
+
+def _with_known_limits(field: store.Field, resources: Mapping[ResourceId, ResourceView]) -> tuple[Lane, ...]:
+    """The lanes, less those that need a limit which is not there: added a moment ago, or removed by hand."""
+    unknown = {demand.id for demand in field.demands.values() if not resources.keys() >= set(demand.resources)}
+    return tuple(lane for lane in field.lanes if lane.key.demand not in unknown) if unknown else tuple(field.lanes)
 
 
 def _field(

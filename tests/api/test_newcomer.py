@@ -25,8 +25,9 @@ def test_submit_look_and_ask_why(api: httpx2.Client) -> None:
     assert task["created_at"].endswith("Z")
 
     why = api.get(f"/tasks/{body['id']}/why").json()
-    assert [reason["code"] for reason in why["reasons"]] == ["no_worker"]
-    assert why["position"] == 0
+    # Other tests may have left work that goes first.
+    codes = [reason["code"] for reason in why["reasons"]]
+    assert codes == (["no_worker", "behind"] if why["position"] else ["no_worker"])
     assert why["forecast"] is None
 
     listed = api.get("/tasks", params={"pool": "llm", "state": "ready"}).json()

@@ -43,9 +43,9 @@ def test_hundreds_wait_and_each_gets_its_own_answer(site: Site, api: httpx2.Clie
 
     def settle_all() -> None:
         worker = HandWorker({pool: 32})
-        leased = worker.start()
-        worker.fail(leased[:1], FailureClass.PERMANENT)
-        worker.succeed(leased[1:])
+        leased = {task.task: task for task in worker.start()}
+        worker.fail([leased.pop(ids[0])], FailureClass.PERMANENT)
+        worker.succeed(list(leased.values()))
 
     answers = asyncio.run(wait_for_all())
     assert {answer.status_code for answer in answers} == {200}

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from django.db import connection
 
-from scheduler.models import Attempt, Lease, ResourceState, Task
+from scheduler.models import Attempt, Lease, Resource, ResourceState, Task
 from scheduler.policy.types import Outcome, PriorityClass, WaitReason
 from scheduler.services.resources import edit_resource
 from scheduler.services.settle import Report, settle
@@ -149,3 +149,13 @@ def test_an_edited_rate_counts_from_the_edit_on() -> None:
         cursor.execute("UPDATE resource_state SET level_at = now() - interval '20 seconds'")
     edit_resource("api", 1, {"rate": 20.0}, actor="test")
     assert worker.start() == [], "the 20 seconds before the edit refill at the old rate"
+
+
+def test_work_for_a_limit_that_is_gone_waits_and_stops_nobody() -> None:
+    tenant, pool = make_tenant(), make_pool()
+    make_bucket("gone", rate=1.0, burst=5.0)
+    (waiting,) = submit_tasks(tenant, resources={"gone": 1.0}, priority=PriorityClass.CRITICAL)
+    (free,) = submit_tasks(tenant)
+    Resource.objects.all().delete()
+    assert [leased.task for leased in HandWorker({pool: 10}).start()] == [free]
+    assert state_of(waiting) == "ready"
