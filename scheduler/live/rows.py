@@ -280,7 +280,7 @@ def _oldest(board: Board) -> Figure:
     waiting = [pool for pool in board.pools if pool.oldest_waiting_s is not None]
     oldest = max(waiting, key=lambda pool: pool.oldest_waiting_s or 0.0, default=None)
     note = f"in {oldest.name}" if oldest else "nothing waits"
-    return Figure("oldest", "Oldest waiting", wording.duration(board.totals.oldest_waiting_s), note=note)
+    return Figure("oldest", "Oldest waiting", wording.glance(board.totals.oldest_waiting_s), note=note)
 
 
 def pool_figures(row: PoolRow) -> list[Figure]:
@@ -293,7 +293,7 @@ def pool_figures(row: PoolRow) -> list[Figure]:
         Figure("started", "Started / s", wording.rate(pool.started_per_s), note=wording.plural(pool.workers, "worker")),
         Figure("succeeded", "Succeeded / s", wording.rate(pool.succeeded_per_s), note=_success(pool)),
         Figure("failed", "Failed / min", wording.rate(pool.failed_per_s * 60), note="for good, after retries"),
-        Figure("oldest", "Oldest waiting", wording.duration(pool.oldest_waiting_s), note="since it became ready"),
+        Figure("oldest", "Oldest waiting", wording.glance(pool.oldest_waiting_s), note="since it became ready"),
     ]
 
 

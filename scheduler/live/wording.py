@@ -66,6 +66,12 @@ def duration(seconds: float | None) -> str:
     return _two(whole // _DAY_S, "d", whole % _DAY_S // _HOUR_S, "h")
 
 
+def glance(seconds: float | None) -> str:
+    """The same in one unit, for a figure that is read from afar: ``0.4 s``, ``42 s``, ``21 min``, ``2 h``, ``3 d``."""
+    number, unit, *_ = [*duration(seconds).split(" "), ""]
+    return f"{number} {unit}".strip()
+
+
 def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large} {large_unit} {small} {small_unit}" if small else f"{large} {large_unit}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +160,8 @@ def test_key_states_can_be_photographed(
     name: str, path: str, how: dict[str, Any], *, open_page: OpenPage, world: World, tmp_path: Path
 ) -> None:
     """`CRONOQ_SCREENSHOTS=folder` keeps the pictures."""
-    world.snapshot(**(sample.quiet_body() if name.startswith("empty") else {}))
+    picture = sample.quiet_body() if name.startswith("empty") else sample.body(1000)
+    world.snapshot(**sample.moved(picture, time.time() - sample.AS_OF_S))
     page = open_page(path, **{"viewport": {"width": 1280, "height": 800}, **how})
     settled(page, path)
     file = Path(os.environ.get("CRONOQ_SCREENSHOTS") or tmp_path) / f"{name}.png"

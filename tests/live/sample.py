@@ -182,3 +182,17 @@ def quiet_body(seq: int = 1000) -> dict[str, Any]:
     totals = dict.fromkeys(body()["totals"], 0) | {"oldest_waiting_s": None}
     nothing: dict[str, list[Any]] = {"pools": [], "resources": [], "failures": [], "workers": []}
     return {**body(seq), "totals": totals, "history": history, **nothing}
+
+
+def moved(body: dict[str, Any], by_s: float) -> dict[str, Any]:
+    """The same picture, so many seconds later."""
+
+    def shift(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: shift(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [shift(inner) for inner in value]
+        return value + by_s if isinstance(value, float) and value > AS_OF_S / 2 else value
+
+    found: dict[str, Any] = shift(body)
+    return found

@@ -66,3 +66,11 @@ def test_times_are_utc_and_say_so() -> None:
 def test_long_lists_of_names_are_cut() -> None:
     assert wording.name_list(["a", "b"]) == "a, b"
     assert wording.name_list(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, wording.NONE), (0.44, "0.4 s"), (42.2, "42 s"), (1290.0, "21 min"), (7500.0, "2 h"), (270_000.0, "3 d")],
+)
+def test_a_glance_keeps_one_unit(seconds: float | None, text: str) -> None:
+    assert wording.glance(seconds) == text
