@@ -59,7 +59,7 @@ def submit_each(items: Sequence[tuple[TenantId, Submission]]) -> list[Accepted |
     3. insert tasks and payloads in one statement;
     4. answer keys that were used before with the task they belong to.
     """
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         terms = store.load_terms({s.pool for _, s in items}, {name for _, s in items for name in s.resources})
         answers: list[Accepted | CronoqError | None] = []
         rows: list[tuple[int, Admitted]] = []
