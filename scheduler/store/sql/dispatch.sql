@@ -2,10 +2,11 @@
 -- The turn to plan (one at a time: two planners would draw on the same slots and permits), then every shared limit with
 -- its state, locked in id order against settlements. A locked row is the newest one, however long the turn took to come.
 -- Key of the turn: a namespace of ours ('cq') and its number in it. The tables turn over too fast for their statistics to
--- be true, and every statement here has its index: the optimizer is told not to trust the former over the latter.
+-- be true, and every statement here has its index: the optimizer is told not to trust the former over the latter. Before
+-- PostgreSQL 18 it does so by a price so high that compiling would seem to pay, which takes seconds: not that either.
 WITH turn AS MATERIALIZED (
     SELECT pg_advisory_xact_lock(25457, 1), set_config('enable_seqscan', 'off', true),
-           set_config('plan_cache_mode', 'force_generic_plan', true)
+           set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)
 )
 SELECT r.id, r.kind, s.level, extract(epoch FROM s.level_at)::float8, r.rate, r.burst, r.permits, r.margin, s.factor,
        extract(epoch FROM s.blocked_until)::float8

@@ -22,7 +22,8 @@ history AS (
 SELECT lease_id, task_id, attempt, pool_id, tenant_id, demand_id, amounts, cancel_requested_at IS NOT NULL,
        extract(epoch FROM started_at)::float8,
        -- For what follows in this transaction: see `lock_dispatch`.
-       (SELECT set_config('enable_seqscan', 'off', true) || set_config('plan_cache_mode', 'force_generic_plan', true))
+       (SELECT set_config('enable_seqscan', 'off', true) || set_config('plan_cache_mode', 'force_generic_plan', true)
+               || set_config('jit', 'off', true))
 FROM ended;
 
 -- name: read_retry_rules
