@@ -166,13 +166,13 @@ class Task(models.Model):
             UniqueConstraint(name="task_key_per_tenant", fields=["tenant_id", "key"], condition=Q(key__isnull=False)),
         ]
         indexes = [
-            # store/sql/dispatch.sql: ready_lanes, lane_windows
+            # store/sql/dispatch.sql: read_control, read_lanes
             Index(
                 name="task_ready_by_lane",
                 fields=["pool_id", "priority", "tenant_id", "demand_id", "ready_at", "id"],
                 condition=Q(state="ready"),
             ),
-            # store/sql/dispatch.sql: urgent_windows
+            # store/sql/dispatch.sql: read_lanes
             Index(
                 name="task_ready_by_deadline",
                 fields=["pool_id", "priority", "tenant_id", "demand_id", "latest_start", "id"],

@@ -138,8 +138,9 @@ def _correct_limits(ended: Sequence[store.EndedRow], by_lease: Mapping[LeaseId, 
     throttled = [(e, s) for e in ended if (s := _closed_for_s(by_lease[e.lease])) is not None]
     if not measured and not throttled:
         return
-    known = resource_store.load_views()
-    ids = resource_store.ids_by_name()
+    rows = resource_store.load()
+    known = {row.view.id: row.view for row in rows}
+    ids = {row.name: row.view.id for row in rows}
     demands = dispatch_store.load_demands(sorted({e.demand for e in ended}))
     deltas: dict[ResourceId, float] = defaultdict(float)
     for e in measured:

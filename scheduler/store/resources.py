@@ -47,16 +47,6 @@ def _row(row: queries.Row) -> ResourceRow:
     return ResourceRow(name, view, version, taken)
 
 
-def load_views() -> dict[ResourceId, ResourceView]:
-    """All resources by id."""
-    return {row.view.id: row.view for row in load()}
-
-
-def ids_by_name() -> dict[str, ResourceId]:
-    """Resource ids by name."""
-    return {row.name: row.view.id for row in load()}
-
-
 def load_held() -> dict[ResourceId, float]:
     """What live leases hold, by resource."""
     return {ResourceId(resource): float(held) for resource, held in queries.fetch(_SQL["held_by_resource"])}

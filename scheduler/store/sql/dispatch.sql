@@ -114,7 +114,7 @@ SELECT id, resource_ids FROM demand WHERE id = ANY(%(demands)s::bigint[]);
 -- name: start_tasks
 -- What a plan says, in one statement. Ready tasks start under fresh leases. A task missing from the result was taken, cancelled or moved meanwhile.
 -- The payload comes along for the worker that asks (`me`); others fetch theirs when they pick the lease up. Buckets are
--- left as the plan leaves them: their rows are locked since `lock_resources`. Counters, clocks and credits are safe to
+-- left as the plan leaves them: their rows are locked since `lock_dispatch`. Counters, clocks and credits are safe to
 -- lose: they shape the order, not the promises.
 WITH claimed AS (
     UPDATE task t

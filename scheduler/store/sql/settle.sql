@@ -90,6 +90,3 @@ ORDER BY lease_id LIMIT %(leases_max)s;
 SELECT lease_id FROM lease
 WHERE cancel_requested_at < clock_timestamp() - make_interval(secs => %(grace_s)s)
 ORDER BY lease_id LIMIT %(leases_max)s;
-
--- name: read_now
-SELECT extract(epoch FROM clock_timestamp())::float8;
