@@ -38,6 +38,8 @@ SOCKET_FILE = ".s.PGSQL.5432"
 SOCKET_PATH_BYTES_MAX = 103
 START_TIMEOUT_S = 120
 ORPHANS_TIMEOUT_S = 15
+# A killed server stops listening before its number is free, and its children hold its memory a little longer.
+PREDECESSOR_SIGNS = ("pre-existing shared memory block", 'lock file "postmaster.pid" already exists')
 LOG_BYTES_MAX = 10_000_000
 LOG_TAIL_LINES = 15
 
@@ -153,7 +155,6 @@ class EmbeddedServer:
             if not (self.pgdata / "PG_VERSION").exists():
                 self._create()
             self._configure()
-            self._drop_stale_locks()
             self._start()
         self._create_database()
 
@@ -201,15 +202,16 @@ class EmbeddedServer:
                 lock.unlink(missing_ok=True)
 
     def _start(self) -> None:
-        """Start the server, waiting out the children that a killed one leaves for a moment."""
+        """Start the server, waiting out a killed one that has not quite gone, and the children it leaves for a moment."""
         give_up_at = time.monotonic() + ORPHANS_TIMEOUT_S
         command = ("pg_ctl", "start", "-w", "-t", str(START_TIMEOUT_S), "-l", str(self.log), "-D", str(self.pgdata))
         while True:
+            self._drop_stale_locks()
             try:
                 self._run(*command)
             except PostgresError as error:
                 tail = self._log_tail()
-                if "pre-existing shared memory block" in tail and time.monotonic() < give_up_at:
+                if any(sign in tail for sign in PREDECESSOR_SIGNS) and time.monotonic() < give_up_at:
                     time.sleep(0.2)
                     continue
                 raise PostgresError(
