@@ -30,6 +30,10 @@ class Tenant(models.Model):
         max_length=12, default="active", choices=[("active", "active"), ("suspended", "suspended")]
     )
     time_zone = models.CharField(max_length=64, default="UTC")
+    start_rate = models.FloatField(null=True, blank=True)
+    start_burst = models.FloatField(null=True, blank=True)
+    max_in_flight = models.PositiveIntegerField(null=True, blank=True)
+    max_queued = models.PositiveIntegerField(null=True, blank=True)
     version = models.BigIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -38,10 +42,26 @@ class Tenant(models.Model):
         constraints = [
             CheckConstraint(name="tenant_weight_not_negative", condition=Q(weight__gte=0)),
             CheckConstraint(name="tenant_status_known", condition=Q(status__in=["active", "suspended"])),
+            CheckConstraint(
+                name="tenant_start_rate_has_a_burst",
+                condition=Q(start_rate__isnull=True, start_burst__isnull=True)
+                | Q(start_rate__gte=0, start_burst__gte=1),
+            ),
         ]
 
     def __str__(self) -> str:
         return self.slug
+
+
+class TenantState(models.Model):
+    """What is left of a tenant's start-rate bucket. Only tenants that have a start rate and used it have a row."""
+
+    tenant = models.OneToOneField(Tenant, primary_key=True, on_delete=models.CASCADE, related_name="state")
+    level = models.FloatField()
+    level_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "tenant_state"
 
 
 class Pool(models.Model):
@@ -89,7 +109,11 @@ class Pool(models.Model):
 
 
 class Resource(models.Model):
-    """A limit that all pools share, as declared. Its state is in `resource_state`, so no use can change the limit."""
+    """A limit that all pools share, as declared. Its state is in `resource_state`, so no use can change the limit.
+
+    `ceilings` maps a class to the part of the burst that it must leave free. What an override sets goes before what is
+    declared until `override_until` (NULL: until it is lifted).
+    """
 
     name = models.CharField(max_length=64, unique=True)
     kind = models.CharField(max_length=16, choices=_choices(ResourceKind))
@@ -97,6 +121,11 @@ class Resource(models.Model):
     burst = models.FloatField(default=0.0)
     permits = models.PositiveIntegerField(default=0)
     margin = models.FloatField(default=0.02)
+    ceilings = models.JSONField(null=True, blank=True)
+    override_rate = models.FloatField(null=True, blank=True)
+    override_burst = models.FloatField(null=True, blank=True)
+    override_permits = models.PositiveIntegerField(null=True, blank=True)
+    override_until = models.DateTimeField(null=True, blank=True)
     version = models.BigIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -332,6 +361,20 @@ class FairClock(models.Model):
 
     class Meta:
         db_table = "fair_clock"
+
+
+class SetAside(models.Model):
+    """Part of a bucket's refill kept for one task of a class that is owed its share, since a time."""
+
+    resource_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    task_id = models.BigIntegerField()
+    amount = models.FloatField()
+    since = models.DateTimeField()
+
+    class Meta:
+        db_table = "set_aside"
+        constraints = [UniqueConstraint(name="set_aside_per_bucket_class", fields=["resource_id", "priority"])]
 
 
 class ClassCredit(models.Model):

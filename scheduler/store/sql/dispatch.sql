@@ -10,7 +10,7 @@ WITH turn AS MATERIALIZED (
 )
 SELECT r.id, r.kind, s.level, extract(epoch FROM s.level_at)::float8, r.rate, r.burst, r.permits, r.margin, s.factor,
        extract(epoch FROM s.blocked_until)::float8
-FROM turn CROSS JOIN resource r JOIN resource_state s ON s.resource_id = r.id
+FROM turn CROSS JOIN resource_in_force r JOIN resource_state s ON s.resource_id = r.id
 ORDER BY r.id
 FOR UPDATE OF s;
 

@@ -61,7 +61,7 @@ SET level = least(r.burst * (1 - r.margin), s.level + r.rate * (1 - r.margin) * 
     level_at = moment.now,
     taken_total = s.taken_total - n.delta
 FROM unnest(%(resources)s::bigint[], %(deltas)s::float8[]) AS n(resource_id, delta)
-JOIN resource r ON r.id = n.resource_id
+JOIN resource_in_force r ON r.id = n.resource_id
 CROSS JOIN (SELECT clock_timestamp() AS now) moment
 WHERE s.resource_id = n.resource_id;
 
