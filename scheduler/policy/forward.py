@@ -1,0 +1,303 @@
+"""Runs the planner forward in virtual time: the same decisions as in production, with invented work and durations.
+
+    scene = Scene(now=0.0, pools={…}, tenants={…}, resources={…}, demands={…})
+    run = Forward(scene, arrivals, draw=random.Random(1).random)      # arrivals in order of time
+    run.advance(3600.0)                                               # or until=inf: to the end of all work
+    for job in run.started: …job.label, job.wait_s…
+    scene_then = run.scene()                                          # what would be known now; to forecast from
+
+`serve(job, now)` says how long an attempt takes and how it ends, by default as long as its arrival says and well.
+Forecasts, previews and trace replays are runs of this one class; the live engine differs by asking a database. Nothing
+here is random or reads a clock: `draw` gives numbers in [0, 1) for backoff. Events of one time happen in this order:
+ends of attempts and retries, arrivals, then one plan. The planner is not asked when nothing can have changed for it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from heapq import heappop, heappush
+from math import inf
+from typing import Final
+
+from scheduler.policy.limits import capacity, level_now
+from scheduler.policy.order import DEFAULT_ORDER, OrderPolicy
+from scheduler.policy.plan import STARTS_MAX, make_plan
+from scheduler.policy.queues import LaneFront
+from scheduler.policy.retry import RetryRule
+from scheduler.policy.scene import Arrival, InFlight, Job, Scene, Served, Waiting
+from scheduler.policy.settlement import EndedLease, corrections, decide_settlement, throttled_for_s
+from scheduler.policy.states import TaskState
+from scheduler.policy.types import (
+    FairCounter,
+    LaneKey,
+    Outcome,
+    Plan,
+    PoolId,
+    PoolView,
+    ResourceId,
+    ResourceKind,
+    ResourceView,
+    Snapshot,
+    TaskId,
+    WorkerId,
+    WorkerView,
+)
+
+WORKER: Final = WorkerId("virtual")
+_RULE: Final = RetryRule()
+
+Serve = Callable[[Job, float], Served]
+"""What becomes of an attempt that starts now."""
+
+
+def serve_as_told(job: Job, _now: float) -> Served:
+    """Every attempt takes what its arrival says and succeeds."""
+    return Served(job.runs_s)
+
+
+class Forward:
+    """One run. `started` lists jobs by first start, `ended` those that came to their end. `waiting` are the lanes."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        arrivals: Iterable[Arrival] = (),
+        *,
+        draw: Callable[[], float],
+        serve: Serve = serve_as_told,
+        order: OrderPolicy = DEFAULT_ORDER,
+    ) -> None:
+        self.now = scene.now
+        self.started: list[Job] = []
+        self.ended: list[Job] = []
+        self.plans = 0
+        self.waiting: dict[LaneKey, LaneFront] = {}
+        self.running: dict[TaskId, tuple[Job, float]] = {}
+        self._scene = scene
+        self._draw, self._serve, self._order = draw, serve, order
+        self._resources = dict(scene.resources)
+        self._tenants = {t.id: replace(t, counters=dict(t.counters)) for t in scene.tenants.values()}
+        self._clocks, self._credits = dict(scene.clocks), dict(scene.credits)
+        self._busy: dict[PoolId, int] = defaultdict(int)
+        self._held: dict[ResourceId, float] = defaultdict(float)
+        self._arrivals = iter(arrivals)
+        self._events: list[tuple[float, int, Callable[[Job], None], Job]] = []
+        self._order_of_events = 0
+        self._last_id = 0
+        self._wake_at: float | None = None
+        self._changed = True
+        for lane, places in scene.waiting.items():
+            for place in places:
+                for _ in range(place.number):
+                    self._wait(self._job(lane, place.ready_at, place))
+        for flight in scene.in_flight:
+            self._resume(flight)
+        self._next = next(self._arrivals, None)
+
+    # Time
+
+    def advance(self, until: float = inf, *, enough: Callable[[], bool] | None = None) -> None:
+        """Let everything happen up to and including `until`, or until it is `enough` (asked after each plan)."""
+        while (at := self._next_time()) <= until and at < inf:
+            self.now = max(self.now, at)
+            while self._events and self._events[0][0] <= self.now:
+                _, _, act, job = heappop(self._events)
+                act(job)
+            while self._next is not None and self._next.at <= self.now:
+                self._arrive(self._next)
+                self._next = next(self._arrivals, None)
+            if self._changed or (self._wake_at is not None and self._wake_at <= self.now):
+                self._plan()
+                if enough is not None and enough():
+                    return
+        if until < inf:
+            self.now = max(self.now, until)
+
+    def _next_time(self) -> float:
+        at = self.now if self._changed else inf
+        if self._events and self._events[0][0] < at:
+            at = self._events[0][0]
+        if self._next is not None and self._next.at < at:
+            at = self._next.at
+        return at if self._wake_at is None or self._wake_at > at else self._wake_at
+
+    def _later(self, at: float, act: Callable[[Job], None], job: Job) -> None:
+        self._order_of_events += 1
+        heappush(self._events, (at, self._order_of_events, act, job))
+
+    # What happens
+
+    def _job(self, lane: LaneKey, ready_at: float, what: Arrival | Waiting) -> Job:
+        self._last_id += 1
+        runs_s, label = (what.runs_s, what.label) if isinstance(what, Arrival) else (what.expected_s, 0)
+        return Job(
+            TaskId(self._last_id), lane, ready_at, what.amounts, what.expected_s, what.latest_start, runs_s, label
+        )
+
+    def _arrive(self, arrival: Arrival) -> None:
+        self._wait(self._job(arrival.lane, arrival.at, arrival))
+
+    def _wait(self, job: Job) -> None:
+        front = self.waiting.get(job.lane)
+        if front is None:
+            front = self.waiting[job.lane] = LaneFront(job.lane)
+        if front.add(job) and self._free(job.lane.pool) > 0:
+            self._changed = True
+
+    def _return(self, job: Job) -> None:
+        job.state = TaskState.READY
+        self._wait(job)
+
+    def _resume(self, flight: InFlight) -> None:
+        self._last_id += 1
+        job = Job(TaskId(self._last_id), flight.lane, self.now, flight.amounts, 1.0, None, 0.0, 0, attempts=1)
+        job.started_at = self.now
+        self._occupy(job)
+        self.running[job.id] = (job, flight.ends_at)
+        self._later(flight.ends_at, self._finish_unknown, job)
+
+    def _finish_unknown(self, job: Job) -> None:
+        self._settle(job, Served(0.0))
+
+    def _settle(self, job: Job, served: Served) -> None:
+        """The end of an attempt, by the rules of settlement."""
+        del self.running[job.id]
+        was_full = self._free(job.lane.pool) <= 0
+        self._release(job)
+        self._correct(job, served)
+        failure = served.failure
+        verdict = decide_settlement(
+            EndedLease(job.id, job.attempts, cancel_requested=False),
+            Outcome.SUCCEEDED if failure is None else Outcome.FAILED,
+            failure,
+            self._scene.retry.get(job.lane.pool, _RULE),
+            draw=0.0 if failure is None else self._draw(),
+            now=self.now,
+        )
+        job.state = verdict.state
+        if verdict.due_at is not None:
+            self._later(verdict.due_at, self._return, job)
+        else:
+            job.ended_at = self.now
+            self.ended.append(job)
+        self._changed = self._changed or was_full
+
+    def _correct(self, job: Job, served: Served) -> None:
+        needs = self._scene.demands[job.lane.demand].resources if job.amounts else ()
+        if served.actual is not None:
+            for resource, delta in corrections(needs, job.amounts, served.actual, self._resources).items():
+                view = self._resources[resource]
+                level = min(capacity(view), level_now(view, now=self.now) + delta)
+                self._resources[resource] = replace(view, level=level, level_at=self.now)
+                self._changed = self._changed or delta > 0.0
+        closed_s = None if served.failure is None else throttled_for_s(served.failure)
+        if closed_s is not None:
+            for resource in needs:
+                view = self._resources[resource]
+                until = max(view.blocked_until or 0.0, self.now + closed_s)
+                if view.kind is ResourceKind.TOKEN_BUCKET:
+                    self._resources[resource] = replace(view, blocked_until=until)
+
+    # Slots and permits
+
+    def _free(self, pool: PoolId) -> int:
+        slots = self._scene.pools[pool].slots
+        return min(slots, self._scene.offers.get(pool, slots)) - self._busy[pool]
+
+    def _occupy(self, job: Job) -> None:
+        self._busy[job.lane.pool] += job.width
+        self._hold(job, 1.0)
+
+    def _release(self, job: Job) -> None:
+        self._busy[job.lane.pool] -= job.width
+        self._hold(job, -1.0)
+
+    def _hold(self, job: Job, sign: float) -> None:
+        if not job.amounts:
+            return
+        for resource, amount in zip(self._scene.demands[job.lane.demand].resources, job.amounts, strict=True):
+            view = self._resources[resource]
+            if view.kind is ResourceKind.SEMAPHORE:
+                self._held[resource] += sign * amount
+                self._resources[resource] = replace(view, level=view.permits - self._held[resource])
+                self._changed = self._changed or sign < 0.0
+
+    # Planning
+
+    def _plan(self) -> None:
+        self._changed = False
+        self._wake_at = None
+        while True:
+            fronts = {key: front for key, front in self.waiting.items() if front.jobs and self._free(key.pool) > 0}
+            if not fronts:
+                return
+            plan = make_plan(self._snapshot(fronts), starts_max=STARTS_MAX, order=self._order)
+            self.plans += 1
+            self._carry_out(plan)
+            self._wake_at = plan.look_again_at
+            if not plan.truncated:
+                return
+
+    def _snapshot(self, fronts: dict[LaneKey, LaneFront]) -> Snapshot:
+        pools = {key.pool for key in fronts}
+        return Snapshot(
+            now=self.now,
+            pools={p: self._pool_view(p) for p in pools},
+            tenants={key.tenant: self._tenants[key.tenant] for key in fronts},
+            resources=self._resources,
+            demands=self._scene.demands,
+            workers=tuple(WorkerView(WORKER, p, self._free(p)) for p in pools),
+            lanes=tuple(front.front() for front in fronts.values()),
+            clocks=self._clocks,
+            credits=self._credits,
+        )
+
+    def _pool_view(self, pool: PoolId) -> PoolView:
+        view = self._scene.pools[pool]
+        return PoolView(pool, view.slots, self._busy[pool], view.paused)
+
+    def _carry_out(self, plan: Plan) -> None:
+        for resource, level in plan.levels.items():
+            self._resources[resource] = replace(self._resources[resource], level=level, level_at=plan.now)
+        for (tenant, priority), value in plan.counters.items():
+            counters = self._tenants[tenant].counters
+            assert isinstance(counters, dict)  # noqa: S101 - made so in __init__
+            counters[priority] = FairCounter(value, plan.now)
+        self._clocks.update(plan.clocks)
+        self._credits.update(plan.credits)
+        for start in plan.starts:
+            self._start(self.waiting[start.lane].take(start.task))
+
+    def _start(self, job: Job) -> None:
+        job.attempts += 1
+        job.state = TaskState.RUNNING
+        if job.started_at is None:
+            job.started_at = self.now
+            self.started.append(job)
+        served = self._serve(job, self.now)
+        ends_at = self.now + served.runs_s
+        self._occupy(job)
+        self.running[job.id] = (job, ends_at)
+        self._later(ends_at, lambda ended: self._settle(ended, served), job)
+
+    # Looking
+
+    def scene(self) -> Scene:
+        """The world as it is now, less what has yet to come: jobs in backoff are not in it."""
+        resources: dict[ResourceId, ResourceView] = self._resources
+        return replace(
+            self._scene,
+            now=self.now,
+            tenants={t.id: replace(t, counters=dict(t.counters)) for t in self._tenants.values()},
+            resources=dict(resources),
+            waiting={
+                key: tuple(Waiting(j.ready_at, j.amounts, j.expected_s, j.latest_start) for j in front)
+                for key, front in self.waiting.items()
+                if front.jobs
+            },
+            in_flight=tuple(InFlight(j.lane, j.amounts, ends_at) for j, ends_at in self.running.values()),
+            clocks=dict(self._clocks),
+            credits=dict(self._credits),
+        )
