@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
 
+from scheduler.policy.graph import EdgeCondition, JoinPolicy, UnknownDependency
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import Outcome, PriorityClass, ResourceKind
 
@@ -80,6 +81,10 @@ class Pool(models.Model):
     lease_ttl_s = models.FloatField(default=30.0)
     timeout_s = models.FloatField(null=True, blank=True)
     duration_default_s = models.FloatField(default=1.0)
+    unknown_dependency = models.CharField(
+        max_length=6, default="reject", db_default="reject", choices=_choices(UnknownDependency)
+    )
+    await_timeout_s = models.FloatField(null=True, blank=True)
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_by = models.CharField(max_length=200, blank=True)
     pause_reason = models.CharField(max_length=500, blank=True)
@@ -99,6 +104,10 @@ class Pool(models.Model):
             ),
             CheckConstraint(name="pool_attempts_at_least_one", condition=Q(max_attempts__gte=1)),
             CheckConstraint(name="pool_lease_ttl_at_least_one_s", condition=Q(lease_ttl_s__gte=1)),
+            CheckConstraint(
+                name="pool_unknown_dependency_known",
+                condition=Q(unknown_dependency__in=[u.value for u in UnknownDependency]),
+            ),
             CheckConstraint(
                 name="pool_backoff_not_negative", condition=Q(backoff_initial_s__gte=0, backoff_max_s__gte=0)
             ),
@@ -185,6 +194,8 @@ class Task(models.Model):
     amounts = ArrayField(models.FloatField())
     kind = models.CharField(max_length=64)
     key = models.CharField(max_length=200, null=True)  # noqa: DJ001 - NULL means 'no key' in the unique index
+    # What ties it to others, as bits of `policy.graph.Links`.
+    links = models.SmallIntegerField(default=0, db_default=0)
 
     class Meta:
         db_table = "task"
@@ -229,12 +240,17 @@ class TaskPayload(models.Model):
     timeout_s = models.FloatField(null=True)
     retry = models.JSONField(null=True)
     tags = models.JSONField(null=True)
+    group_id = models.BigIntegerField(null=True)
 
     class Meta:
         db_table = "task_payload"
-        # store/sql/tasks.sql: list_tasks_of_tenant. Here and not on `task`, whose every change of state would have to
-        # enter it again.
-        indexes = [Index(name="task_payload_by_tenant", fields=["tenant_id", "-task_id"])]
+        # Here and not on `task`, whose every change of state would have to enter them again.
+        indexes = [
+            # store/sql/tasks.sql: list_tasks_of_tenant
+            Index(name="task_payload_by_tenant", fields=["tenant_id", "-task_id"]),
+            # store/sql/groups.sql: waiting_members, count_members
+            Index(name="task_payload_by_group", fields=["group_id", "task_id"], condition=Q(group_id__isnull=False)),
+        ]
 
 
 class TaskResult(models.Model):
@@ -245,6 +261,68 @@ class TaskResult(models.Model):
 
     class Meta:
         db_table = "task_result"
+
+
+class TaskEdge(models.Model):
+    """A task comes after another. Decided once, when the parent ends: `met` is NULL while the edge is open.
+
+    `parent_id` is NULL while a key is awaited that nobody has used. `linked`: the parent is known to carry the flag
+    that makes its end look here; until then the sweep looks after the edge.
+    """
+
+    pk = models.CompositePrimaryKey("child_id", "place")
+    child_id = models.BigIntegerField()
+    place = models.SmallIntegerField()
+    parent_id = models.BigIntegerField(null=True)
+    key = models.CharField(max_length=200, null=True)  # noqa: DJ001 - NULL: the parent was named by id
+    condition = models.CharField(max_length=8)
+    met = models.BooleanField(null=True)
+    linked = models.BooleanField()
+    await_until = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "task_edge"
+        constraints = [
+            CheckConstraint(
+                name="task_edge_condition_known", condition=Q(condition__in=[c.value for c in EdgeCondition])
+            ),
+        ]
+        indexes = [
+            # store/sql/graphs.sql: lock_followers, decide_followers
+            Index(name="task_edge_open", fields=["parent_id"], condition=Q(met__isnull=True)),
+            # store/sql/graphs.sql: read_unlinked
+            Index(name="task_edge_unlinked", fields=["child_id", "place"], condition=Q(linked=False)),
+        ]
+
+
+class TaskGroup(models.Model):
+    """Tasks that are looked at and cancelled together. `cause`: the member whose failure ended a group that fails fast.
+
+    `closed_at` is set when no member of a cancelled group is left to be stopped.
+    """
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT)
+    name = models.CharField(max_length=64)
+    join = models.CharField(max_length=11, choices=_choices(JoinPolicy))
+    created_at = models.DateTimeField(db_default=Now())
+    cancelled_at = models.DateTimeField(null=True)
+    cause = models.BigIntegerField(null=True)
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "task_group"
+        constraints = [
+            UniqueConstraint(name="task_group_per_tenant", fields=["tenant", "name"]),
+            CheckConstraint(name="task_group_join_known", condition=Q(join__in=[j.value for j in JoinPolicy])),
+        ]
+        indexes = [
+            # store/sql/groups.sql: read_closing
+            Index(
+                name="task_group_closing",
+                fields=["id"],
+                condition=Q(cancelled_at__isnull=False, closed_at__isnull=True),
+            ),
+        ]
 
 
 class Lease(models.Model):

@@ -26,6 +26,7 @@ from scheduler.engine.executors.base import (
 )
 from scheduler.policy.payload import fault_in_json
 from scheduler.policy.retry import Failure
+from scheduler.policy.states import TaskState
 from scheduler.policy.types import FailureClass, LeasedTask, LeaseId, Outcome
 from scheduler.services.settle import Report
 
@@ -84,6 +85,7 @@ class Context:
         "task_id",
         "tenant",
         "timeout_s",
+        "upstream",
     )
 
     def __init__(self, leased: LeasedTask, names: Names, running: Running) -> None:
@@ -97,7 +99,13 @@ class Context:
         self.timeout_s = leased.timeout_s
         self.deadline = leased.deadline_at
         self.degraded = False
+        self.upstream: dict[str, Any] = orjson.loads(leased.upstream) if leased.upstream else {}
         self._running = running
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names in `upstream` that have no success to show."""
+        return tuple(name for name, parent in self.upstream.items() if parent["state"] != TaskState.SUCCEEDED)
 
     def is_cancelled(self) -> bool:
         """Whether the attempt was told to stop, whatever for."""

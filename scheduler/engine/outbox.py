@@ -87,6 +87,7 @@ def settle_apart(reports: Sequence[Report]) -> Settled:
     return Settled(
         {lease: state for settled in each for lease, state in settled.states.items()},
         tuple(lease for settled in each for lease in settled.stale),
+        sum(settled.woken for settled in each),
     )
 
 

@@ -35,6 +35,7 @@ from scheduler.engine.pools import Pools
 from scheduler.engine.renewal import Renewal
 from scheduler.engine.settings import EngineSettings
 from scheduler.policy.types import Hold, LeasedTask, LeaseId, Outcome, PoolId, WorkerId
+from scheduler.reads.upstream import with_upstream
 from scheduler.services import heartbeat
 from scheduler.services.dispatch import Dispatched, dispatch
 from scheduler.services.settle import Report
@@ -156,7 +157,7 @@ class Engine:
         return self._hold(heartbeat.pick_up(self.id))
 
     def _hold(self, leased: list[LeasedTask]) -> list[LeasedTask]:
-        for task in leased:
+        for task in _with_upstream(leased):
             served = self.pools.get(task.pool)
             if served is not None:
                 names = self.pools.names(served, task.tenant)
@@ -240,6 +241,9 @@ class Engine:
             settled = await self._outbox.send_batch()
             self.settled += len(settled.states)
             DOORBELL.ring(Bell.SETTLED)
+            if settled.woken:
+                # Tasks that came after these, or members of their groups that are to stop.
+                DOORBELL.ring(Bell.WORK)
 
     async def _fence_once(self) -> None:
         now = time.monotonic()
@@ -319,6 +323,15 @@ class Engine:
 
         while not once.is_set() and not stop.is_set():
             await self._try("start", and_done)
+
+
+def _with_upstream(leased: list[LeasedTask]) -> list[LeasedTask]:
+    """With what became of the tasks that they came after; where that cannot be read, without those: handed back."""
+    try:
+        return with_upstream(leased)
+    except DatabaseError as error:
+        logger.warning("attempts are handed back, the results they need cannot be read: %s", error)
+        return [task for task in leased if not task.has_parents]
 
 
 async def _at_most(seconds: float, event: Awaitable[object]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scheduler.errors import FieldError, Refused
+from scheduler.policy.graph import Dependency, JoinPolicy
 from scheduler.policy.limits import fits_ever
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import PoolId, PriorityClass, ResourceId, ResourceView
@@ -58,15 +59,20 @@ class Submission:
     retry: RetrySettings | None = None
     resources: Mapping[str, float] = field(default_factory=dict)
     tags: Mapping[str, str] | None = None
+    after: tuple[Dependency, ...] = ()
+    group: str | None = None
+    join: JoinPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PoolTerms:
-    """What a pool lends to the tasks submitted to it."""
+    """What a pool lends to the tasks submitted to it. `awaits`: they may come after keys that nobody has used yet."""
 
     id: PoolId
     max_attempts: int
     duration_default_s: float
+    awaits: bool = False
+    await_timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,7 +244,10 @@ class Plan:
 
 
 class LeasedTask(NamedTuple):
-    """An attempt to run. `payload` is JSON text, or None when another worker is to pick it up."""
+    """An attempt to run. `payload` is JSON text, or None when another worker is to pick it up.
+
+    `upstream` is JSON text too: what became of the tasks that it came after, if there are any (`has_parents`).
+    """
 
     lease: LeaseId
     task: TaskId
@@ -257,3 +260,5 @@ class LeasedTask(NamedTuple):
     deadline_at: float | None
     worker: WorkerId
     payload: str | None
+    has_parents: bool = False
+    upstream: str | None = None

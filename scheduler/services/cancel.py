@@ -1,7 +1,8 @@
 """Cancels a task at its owner's wish: a waiting one at once, a running one by asking its attempt to stop.
 
 The request to stop is a mark on the lease, delivered with the next heartbeat; the task is cancelled when the attempt
-acknowledges it or the grace has passed. It must never touch a lease in any other way.
+acknowledges it or the grace has passed. It must never touch a lease in any other way. Tasks that come after it are
+skipped, or let go if they only waited for its end.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.policy.states import TERMINAL, TaskState
 from scheduler.policy.types import TaskId, TenantId
 from scheduler.services.changes import Author, check_reason, record
+from scheduler.services.graphs import follow, lock_for_cancel
 from scheduler.store import tasks as store
 
 TRIES: Final = 3
@@ -41,7 +43,7 @@ def cancel(task: TaskId, tenant: TenantId | None, *, actor: str, reason: str = "
             before = state_of(task, tenant)
             if before in TERMINAL:
                 raise Conflict(f"Task {task} has ended already: it is {before}.", code="task_ended")
-            after = _move(task)
+            after = _move(task, before)
             if after is not None:
                 change = {"state": after.state.value, "requested": after.requested}
                 record(author, "task.cancel", f"task:{task}", before={"state": before.value}, after=change)
@@ -49,8 +51,13 @@ def cancel(task: TaskId, tenant: TenantId | None, *, actor: str, reason: str = "
     raise Unavailable(f"Task {task} moves too fast to be cancelled; try again.", code="task_moved", retry_after_s=1.0)
 
 
-def _move(task: TaskId) -> Cancelled | None:
-    if store.cancel_waiting([task]):
+def _move(task: TaskId, before: TaskState) -> Cancelled | None:
+    if before is TaskState.BLOCKED:
+        lock_for_cancel(task)
+    ended = store.cancel_waiting([task])
+    if ended:
+        if ended[0].links:
+            follow(ended)
         return Cancelled(TaskState.CANCELLED, requested=False)
     if store.request_cancel([task]):
         return Cancelled(TaskState.RUNNING, requested=True)

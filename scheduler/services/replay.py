@@ -1,4 +1,7 @@
-"""Starts an ended task afresh: same id and key, attempts from zero. The only way out of a terminal state."""
+"""Starts an ended task afresh: same id and key, attempts from zero. The only way out of a terminal state.
+
+It undoes nothing that the first end led to: tasks that were skipped because of it stay skipped.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,9 @@ def replay(task: TaskId, tenant: TenantId | None, *, actor: str, reason: str = "
         before = state_of(task, tenant)
         if before not in REPLAYABLE or not store.replay([task]):
             now = state_of(task, tenant)
+            if now in REPLAYABLE:
+                detail = f"Task {task} comes after tasks that have not ended as it needs; it cannot be replayed."
+                raise Conflict(detail, code="not_replayable")
             can = ", ".join(sorted(state.value for state in REPLAYABLE))
             raise Conflict(f"Task {task} is {now}; only these can be replayed: {can}.", code="not_replayable")
         after = {"state": TaskState.READY.value}

@@ -24,6 +24,7 @@ from scheduler.policy.settlement import (
 )
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import FailureClass, LeaseId, Outcome, ResourceId, ResourceKind, ResourceView
+from scheduler.services.graphs import follow
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import resources as resource_store
 from scheduler.store import settle as store
@@ -54,10 +55,14 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What the reports came to: task state by lease, and the leases that were not current."""
+    """What the reports came to: task state by lease, and the leases that were not current.
+
+    `woken`: how many other tasks may start now, or were told to stop, because of these.
+    """
 
     states: Mapping[LeaseId, TaskState]
     stale: tuple[LeaseId, ...]
+    woken: int = 0
 
 
 def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_only: bool = False) -> Settled:
@@ -68,7 +73,9 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
     1. end the leases and write their attempts;
     2. decide what follows for each task;
     3. move the tasks and keep the results;
-    4. correct the limits: measured amounts, and a provider's wish to be left alone.
+    4. correct the limits: measured amounts, and a provider's wish to be left alone;
+    5. for tasks that are tied to others: move on those that come after them, and end their groups. Last, because a plan
+       locks limits before tasks, and this locks tasks that a plan may want.
     """
     by_lease = {report.lease: report for report in reports}
     with transaction.atomic(savepoint=False):
@@ -76,15 +83,17 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
             [_ending(r) for r in by_lease.values()], expired_only=expired_only, unclaimed_only=unclaimed_only
         )
         verdicts = _decide(ended, by_lease)
+        woken = 0
         if ended:
             results = [
                 by_lease[e.lease].result if v.state is TaskState.SUCCEEDED else None
                 for e, v in zip(ended, verdicts, strict=True)
             ]
-            store.apply_settlements(ended, verdicts, results)
+            tied = store.apply_settlements(ended, verdicts, results)
             _correct_limits(ended, by_lease)
+            woken = follow(tied) if tied else 0
     states = {e.lease: v.state for e, v in zip(ended, verdicts, strict=True)}
-    return Settled(states, tuple(lease for lease in by_lease if lease not in states))
+    return Settled(states, tuple(lease for lease in by_lease if lease not in states), woken)
 
 
 def reap() -> int:

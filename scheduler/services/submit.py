@@ -17,6 +17,7 @@ from scheduler.errors import CronoqError, FieldError, Refused
 from scheduler.policy.admission import Admitted, Submission, admit
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import DemandId, TaskId, TenantId
+from scheduler.services.arranging import UNTIED, Tie, Tied, store_ties, tie
 from scheduler.store import submit as store
 
 BATCH_TASKS_MAX: Final = 1_000
@@ -30,6 +31,7 @@ class Accepted:
     state: TaskState
     key: str | None
     duplicate: bool = False
+    group: str | None = None
 
 
 def submit(tenant: TenantId, submission: Submission) -> Accepted:
@@ -42,7 +44,7 @@ def submit_batch(tenant: TenantId, submissions: Sequence[Submission]) -> list[Ac
     if len(submissions) > BATCH_TASKS_MAX:
         raise Refused(f"A batch may hold at most {BATCH_TASKS_MAX} tasks.", code="batch_too_large")
     with transaction.atomic():
-        answers = submit_each([(tenant, submission) for submission in submissions])
+        answers = submit_each([(tenant, submission) for submission in submissions], together=True)
         accepted = []
         for place, answer in enumerate(answers):
             if isinstance(answer, CronoqError):
@@ -51,13 +53,19 @@ def submit_batch(tenant: TenantId, submissions: Sequence[Submission]) -> list[Ac
     return accepted
 
 
-def submit_each(items: Sequence[tuple[TenantId, Submission]]) -> list[Accepted | CronoqError]:
+def submit_each(
+    items: Sequence[tuple[TenantId, Submission]], *, together: bool = False
+) -> list[Accepted | CronoqError]:
     """Store what can be stored; a fault in one submission is its own answer and touches no other.
+
+    `together`: they are one batch, and may come after each other.
 
     1. look up the time, and the pools and limits that are named;
     2. admit each submission, or keep its refusal as the answer;
-    3. insert tasks and payloads in one statement;
-    4. answer keys that were used before with the task they belong to.
+    3. put those that name others behind them and into their groups;
+    4. insert tasks and payloads in one statement;
+    5. answer keys that were used before with the task they belong to;
+    6. store what ties the new tasks to others.
     """
     with transaction.atomic(savepoint=False):
         terms = store.load_terms({s.pool for _, s in items}, {name for _, s in items for name in s.resources})
@@ -79,28 +87,40 @@ def submit_each(items: Sequence[tuple[TenantId, Submission]]) -> list[Accepted |
                     repeats[place] = first
                     continue
             rows.append((place, row))
-        _insert(items, rows, answers)
+        tied = tie(items, rows, terms.pools, together=together)
+        for place, refused in tied.refusals.items():
+            answers[place] = refused
+        added = _insert(items, tied, answers)
         _answer_known(items, answers)
+        if tied.ties:
+            ids = {place: answer.id for place, answer in enumerate(answers) if isinstance(answer, Accepted)}
+            store_ties(tied, items, ids, added, terms.pools)
         for place, first in repeats.items():
             answers[place] = _repeat(items[place][1], items[first][1], answers[first])
     return [_known(answer) for answer in answers]
 
 
 def _insert(
-    items: Sequence[tuple[TenantId, Submission]],
-    rows: Sequence[tuple[int, Admitted]],
-    answers: list[Accepted | CronoqError | None],
-) -> None:
+    items: Sequence[tuple[TenantId, Submission]], tied: Tied, answers: list[Accepted | CronoqError | None]
+) -> set[int]:
+    """Insert the rows and answer for those that are new; returns their places."""
+    rows = tied.rows
     if not rows:
-        return
+        return set()
     demands = {needs: store.demand_id(needs) for needs in {row.needs for _, row in rows}}
-    added = store.insert_tasks([_new_task(*items[place], row, demands[row.needs]) for place, row in rows])
-    for n, task in added.items():
+    ties = [tied.ties.get(place, UNTIED) for place, _ in rows]
+    tasks = [
+        _new_task(*items[place], row, demands[row.needs], bound) for (place, row), bound in zip(rows, ties, strict=True)
+    ]
+    added = set()
+    for n, task in store.insert_tasks(tasks).items():
         place, row = rows[n]
-        answers[place] = Accepted(task, row.state, items[place][1].key)
+        answers[place] = Accepted(task, row.state, items[place][1].key, group=ties[n].group_name)
+        added.add(place)
+    return added
 
 
-def _new_task(tenant: TenantId, submission: Submission, row: Admitted, demand: DemandId) -> store.NewTask:
+def _new_task(tenant: TenantId, submission: Submission, row: Admitted, demand: DemandId, bound: Tie) -> store.NewTask:
     own = submission.retry.as_json() if submission.retry is not None else None
     return store.NewTask(
         tenant=tenant,
@@ -110,6 +130,8 @@ def _new_task(tenant: TenantId, submission: Submission, row: Admitted, demand: D
         fingerprint=None if submission.key is None else fingerprint(submission),
         retry=orjson.dumps(own).decode() if own else None,
         tags=orjson.dumps(dict(submission.tags)).decode() if submission.tags else None,
+        links=int(bound.links),
+        group=bound.group,
     )
 
 
@@ -166,4 +188,7 @@ def fingerprint(submission: Submission) -> bytes:
         "resources": dict(submission.resources),
         "tags": dict(submission.tags or {}),
     }
+    if submission.after or submission.group is not None or submission.join is not None:
+        content["after"] = [[each.key, each.id, each.on] for each in submission.after]
+        content |= {"group": submission.group, "join": submission.join}
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).digest()

@@ -7,10 +7,13 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from scheduler.policy.graph import Links
 from scheduler.policy.retry import RetryRule
 from scheduler.policy.settlement import Verdict
+from scheduler.policy.states import TaskState
 from scheduler.policy.types import DemandId, LeaseId, Outcome, PoolId, ResourceId, TaskId, TenantId
 from scheduler.store import queries
+from scheduler.store.graphs import Ended
 
 _SQL: Final = queries.load("settle.sql")
 
@@ -82,9 +85,11 @@ def load_retry_rules(tasks: Sequence[TaskId]) -> dict[TaskId, RetryRule]:
     return rules
 
 
-def apply_settlements(ended: Sequence[EndedRow], verdicts: Sequence[Verdict], results: Sequence[str | None]) -> int:
-    """Move tasks out of `running`; returns how many moved, which is all of them."""
-    return queries.run(
+def apply_settlements(
+    ended: Sequence[EndedRow], verdicts: Sequence[Verdict], results: Sequence[str | None]
+) -> list[Ended]:
+    """Move tasks out of `running`; returns those that have ended and are tied to others."""
+    rows = queries.fetch(
         _SQL["apply_settlements"],
         {
             "tasks": queries.array(e.task for e in ended),
@@ -95,6 +100,7 @@ def apply_settlements(ended: Sequence[EndedRow], verdicts: Sequence[Verdict], re
             "results": queries.text_array(results),
         },
     )
+    return [Ended(TaskId(task), TaskState(state), Links(links)) for task, state, links in rows]
 
 
 def lock_states(resources: Sequence[ResourceId]) -> None:

@@ -11,6 +11,7 @@ import orjson
 from django.db import transaction
 
 from scheduler.policy.admission import Admitted, PoolTerms, Submission
+from scheduler.policy.graph import UnknownDependency
 from scheduler.policy.types import DemandId, PoolId, ResourceId, ResourceKind, ResourceView, TaskId, TenantId
 from scheduler.store import queries
 
@@ -28,6 +29,8 @@ class NewTask:
     fingerprint: bytes | None
     retry: str | None
     tags: str | None
+    links: int = 0
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,10 @@ def load_terms(pools: Iterable[str], resources: Iterable[str]) -> Terms:
     limits: list[list[Any]] = orjson.loads(resource_text or "[]")
     return Terms(
         now=now,
-        pools={name: PoolTerms(PoolId(pool), attempts, duration) for name, pool, attempts, duration in found},
+        pools={
+            name: PoolTerms(PoolId(pool), attempts, duration, unknown == UnknownDependency.AWAIT, await_s)
+            for name, pool, attempts, duration, unknown, await_s in found
+        },
         resources={
             name: ResourceView(ResourceId(limit), ResourceKind(kind), 0.0, now, rate=rate, burst=burst, permits=permits)
             for name, limit, kind, rate, burst, permits in limits
@@ -116,6 +122,8 @@ def insert_tasks(tasks: Sequence[NewTask]) -> dict[int, TaskId]:
         "timeouts_s": queries.array(t.submission.timeout_s for t in tasks),
         "retries": queries.text_array(t.retry for t in tasks),
         "tags": queries.text_array(t.tags for t in tasks),
+        "links": queries.array(t.links for t in tasks),
+        "groups": queries.array(t.group for t in tasks),
     }
     return {place - 1: TaskId(task) for place, task in queries.fetch(_SQL["insert_tasks"], params)}
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from scheduler.policy.graph import Links
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import (
     DemandId,
@@ -22,6 +23,7 @@ from scheduler.policy.types import (
     TenantId,
 )
 from scheduler.store import queries
+from scheduler.store.graphs import Ended
 
 _SQL: Final = queries.load("tasks.sql")
 
@@ -95,9 +97,10 @@ class TaskFilter:
     key: str | None = None
 
 
-def cancel_waiting(tasks: Sequence[TaskId]) -> set[TaskId]:
+def cancel_waiting(tasks: Sequence[TaskId]) -> list[Ended]:
     """Cancel those that wait; returns which."""
-    return {TaskId(row[0]) for row in queries.fetch(_SQL["cancel_waiting"], {"tasks": list(tasks)})}
+    rows = queries.fetch(_SQL["cancel_waiting"], {"tasks": list(tasks)})
+    return [Ended(TaskId(task), TaskState.CANCELLED, Links(links)) for task, links in rows]
 
 
 def request_cancel(tasks: Sequence[TaskId]) -> set[TaskId]:

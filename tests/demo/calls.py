@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,8 @@ class Attempt:
     pool: str = "llm"
     tenant: str = "acme"
     deadline: float | None = None
+    upstream: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
 
     def is_cancelled(self) -> bool:
         return self.on_ask()

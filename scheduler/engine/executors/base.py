@@ -59,6 +59,17 @@ class AttemptContext(Protocol):
     def degraded(self) -> bool:
         """Whether to answer only, without tools, because the pool is overloaded."""
 
+    @property
+    def upstream(self) -> Mapping[str, Mapping[str, object]]:
+        """What became of the tasks that this one came after, by key: `{"state": …, "result": …}`.
+
+        A result that is too large has `"truncated": {"bytes": …}` beside a null result.
+        """
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names in `upstream` that have no success to show."""
+
     def is_cancelled(self) -> bool:
         """Whether somebody asked for the attempt to stop; cheap enough to ask often."""
 

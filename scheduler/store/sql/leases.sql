@@ -14,7 +14,7 @@ WITH mine AS (
     RETURNING lease_id, task_id, attempt, pool_id, tenant_id, extract(epoch FROM timeout_at - started_at)::float8 AS timeout_s
 )
 SELECT m.lease_id, m.task_id, m.attempt, m.pool_id, m.tenant_id, t.kind, t.key, m.timeout_s,
-       extract(epoch FROM p.deadline_at)::float8, %(worker)s::text, p.payload::text
+       extract(epoch FROM p.deadline_at)::float8, %(worker)s::text, p.payload::text, t.links & 2 <> 0
 FROM mine m JOIN task t ON t.id = m.task_id JOIN task_payload p ON p.task_id = m.task_id
 ORDER BY m.lease_id;
 

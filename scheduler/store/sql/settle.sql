@@ -33,7 +33,8 @@ FROM task t JOIN pool q ON q.id = t.pool_id LEFT JOIN task_payload p ON p.task_i
 WHERE t.id = ANY(%(tasks)s);
 
 -- name: apply_settlements
--- Move tasks out of `running` and keep results. `attempts` guards against anything but the attempt that ended.
+-- Move tasks out of `running` and keep results. `attempts` guards against anything but the attempt that ended. Returned
+-- are those that have ended and are tied to others (bits of `policy.graph.Links`: 1 children, 4 a group that fails fast).
 WITH verdict AS (
     SELECT * FROM unnest(%(tasks)s::bigint[], %(attempts)s::smallint[], %(states)s::text[], %(dues)s::float8[],
                          %(spent)s::boolean[], %(results)s::jsonb[])
@@ -43,14 +44,18 @@ kept AS (
     INSERT INTO task_result (task_id, result)
     SELECT task_id, result FROM verdict WHERE result IS NOT NULL
     ON CONFLICT (task_id) DO NOTHING
+),
+moved AS (
+    UPDATE task t
+    SET state = v.state,
+        attempts = CASE WHEN v.spent THEN t.attempts ELSE t.attempts - 1 END,
+        due_at = to_timestamp(v.due_at),
+        finished_at = CASE WHEN v.state IN ('ready', 'retrying') THEN NULL ELSE clock_timestamp() END
+    FROM verdict v
+    WHERE t.id = v.task_id AND t.state = 'running' AND t.attempts = v.attempt
+    RETURNING t.id, t.state, t.links, t.finished_at
 )
-UPDATE task t
-SET state = v.state,
-    attempts = CASE WHEN v.spent THEN t.attempts ELSE t.attempts - 1 END,
-    due_at = to_timestamp(v.due_at),
-    finished_at = CASE WHEN v.state IN ('ready', 'retrying') THEN NULL ELSE clock_timestamp() END
-FROM verdict v
-WHERE t.id = v.task_id AND t.state = 'running' AND t.attempts = v.attempt;
+SELECT id, state, links FROM moved WHERE links & 5 <> 0 AND finished_at IS NOT NULL;
 
 -- name: correct_levels
 -- Settlement of measured amounts: bring the bucket up to now, then add what was reserved and not used, or take what was

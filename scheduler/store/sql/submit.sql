@@ -2,7 +2,8 @@
 -- The time, the pools and the limits that submissions name.
 SELECT
     extract(epoch FROM clock_timestamp())::float8,
-    (SELECT json_agg(json_build_array(name, id, max_attempts, duration_default_s)) FROM pool
+    (SELECT json_agg(json_build_array(name, id, max_attempts, duration_default_s, unknown_dependency,
+                                      await_timeout_s)) FROM pool
      WHERE name = ANY(%(pools)s))::text,
     (SELECT json_agg(json_build_array(name, id, kind, rate, burst, permits)) FROM resource
      WHERE name = ANY(%(resources)s))::text;
@@ -25,23 +26,27 @@ WITH given AS MATERIALIZED (
                 %(states)s::text[], %(max_attempts)s::smallint[], %(ready_ats)s::float8[], %(due_ats)s::float8[],
                 %(latest_starts)s::float8[], %(expected_s)s::float8[], %(amounts)s::text[], %(kinds)s::text[],
                 %(keys)s::text[], %(payloads)s::jsonb[], %(fingerprints)s::bytea[], %(deadline_ats)s::float8[],
-                %(timeouts_s)s::float8[], %(retries)s::jsonb[], %(tags)s::jsonb[])
+                %(timeouts_s)s::float8[], %(retries)s::jsonb[], %(tags)s::jsonb[], %(links)s::smallint[],
+                %(groups)s::bigint[])
          WITH ORDINALITY
          AS n(tenant_id, pool_id, demand_id, priority, state, max_attempts, ready_at, due_at, latest_start, expected_s,
-              amounts, kind, key, payload, fingerprint, deadline_at, timeout_s, retry, tags, place)
+              amounts, kind, key, payload, fingerprint, deadline_at, timeout_s, retry, tags, links, group_id,
+              place)
 ),
 added AS (
     INSERT INTO task (id, tenant_id, pool_id, demand_id, priority, state, max_attempts, ready_at, due_at, latest_start,
-                      expected_s, amounts, kind, key)
+                      expected_s, amounts, kind, key, links, finished_at)
     SELECT id, tenant_id, pool_id, demand_id, priority, state, max_attempts, to_timestamp(ready_at),
-           to_timestamp(due_at), to_timestamp(latest_start), expected_s, amounts::float8[], kind, key
+           to_timestamp(due_at), to_timestamp(latest_start), expected_s, amounts::float8[], kind, key, links,
+           CASE WHEN state = 'skipped' THEN clock_timestamp() END
     FROM given
     ON CONFLICT (tenant_id, key) WHERE key IS NOT NULL DO NOTHING
     RETURNING id
 ),
 carried AS (
-    INSERT INTO task_payload (task_id, tenant_id, payload, fingerprint, deadline_at, timeout_s, retry, tags)
-    SELECT g.id, g.tenant_id, g.payload, g.fingerprint, to_timestamp(g.deadline_at), g.timeout_s, g.retry, g.tags
+    INSERT INTO task_payload (task_id, tenant_id, payload, fingerprint, deadline_at, timeout_s, retry, tags, group_id)
+    SELECT g.id, g.tenant_id, g.payload, g.fingerprint, to_timestamp(g.deadline_at), g.timeout_s, g.retry, g.tags,
+           g.group_id
     FROM given g JOIN added USING (id)
 )
 SELECT g.place, g.id FROM given g JOIN added USING (id);

@@ -2,7 +2,7 @@
 -- Cancel waiting tasks at once. A task missing from the result runs, or has ended.
 UPDATE task SET state = 'cancelled', due_at = NULL, finished_at = clock_timestamp()
 WHERE id = ANY(%(tasks)s) AND state IN ('blocked', 'scheduled', 'ready', 'retrying')
-RETURNING id;
+RETURNING id, links;
 
 -- name: request_cancel
 -- Tell running attempts to stop; the first request stands.
@@ -12,11 +12,12 @@ RETURNING task_id;
 
 -- name: replay_tasks
 -- Start ended tasks afresh: same id and key, attempts from zero. Leases of earlier attempts ended with them, so their
--- late reports stay rejected.
+-- late reports stay rejected. One that ended while it waited for others goes only once they have ended as it needs.
 UPDATE task
 SET state = 'ready', attempts = 0, replays = replays + 1, ready_at = clock_timestamp(), due_at = NULL,
     latest_start = NULL, finished_at = NULL
 WHERE id = ANY(%(tasks)s) AND state IN ('dead_lettered', 'failed', 'shed', 'missed')
+  AND (links & 2 = 0 OR NOT EXISTS (SELECT FROM task_edge e WHERE e.child_id = task.id AND e.met IS NOT TRUE))
 RETURNING id;
 
 -- name: read_tasks
