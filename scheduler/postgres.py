@@ -202,7 +202,7 @@ class EmbeddedServer:
                 lock.unlink(missing_ok=True)
 
     def _start(self) -> None:
-        """Start the server, waiting out a killed one that has not quite gone, and the children it leaves for a moment."""
+        """Start the server, waiting out a killed one that has not quite gone and the children it leaves behind."""
         give_up_at = time.monotonic() + ORPHANS_TIMEOUT_S
         command = ("pg_ctl", "start", "-w", "-t", str(START_TIMEOUT_S), "-l", str(self.log), "-D", str(self.pgdata))
         while True:
