@@ -66,7 +66,11 @@ class TenantState(models.Model):
 
 
 class Pool(models.Model):
-    """A set of slots that run tasks through one executor, with its retry, lease and depth settings."""
+    """A set of slots that run tasks through one executor, with its retry, lease and depth settings.
+
+    `slo` maps a class to the seconds that it may wait. `autoscale` NULL: `slots` is what an operator set; otherwise how
+    the number of slots follows the demand, as the fields of `AutoscaleSettings`.
+    """
 
     name = models.CharField(max_length=64, unique=True)
     executor = models.CharField(max_length=16, choices=[(e, e) for e in ("python", "llm", "remote", "http")])
@@ -85,6 +89,8 @@ class Pool(models.Model):
         max_length=6, default="reject", db_default="reject", choices=_choices(UnknownDependency)
     )
     await_timeout_s = models.FloatField(null=True, blank=True)
+    slo = models.JSONField(null=True, blank=True)
+    autoscale = models.JSONField(null=True, blank=True)
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_by = models.CharField(max_length=200, blank=True)
     pause_reason = models.CharField(max_length=500, blank=True)
@@ -115,6 +121,22 @@ class Pool(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class PoolScale(models.Model):
+    """What the autoscaler of a pool decided last, in `view`, and what it has to remember, in `memory`.
+
+    `desired` is what a pool of remote workers is to have; a local pool has it in `pool.slots` too.
+    """
+
+    pool = models.OneToOneField(Pool, primary_key=True, on_delete=models.CASCADE, related_name="scale")
+    desired = models.PositiveIntegerField(null=True)
+    as_of = models.DateTimeField(db_default=Now())
+    view = models.JSONField(null=True)
+    memory = models.JSONField(null=True)
+
+    class Meta:
+        db_table = "pool_scale"
 
 
 class Resource(models.Model):

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field
 
 from scheduler.api.answers import In, Out, at, moment
-from scheduler.api.fields import Json, Moment, Number, Reason, Seconds, Text, Version, Whole
+from scheduler.api.fields import Json, Moment, Number, Priority, Reason, Seconds, Text, Version, Whole
+from scheduler.api.scale_schemas import AutoscaleIn, AutoscaleOut
 from scheduler.policy.declarations import LimitSettings, PoolSettings
 from scheduler.policy.types import ResourceKind
 from scheduler.reads.pools import Pause, PoolDetail
@@ -36,11 +37,15 @@ class _PoolFieldsIn(In):
     lease_ttl: Number | None = Field(None, description="Seconds after which a silent worker's task is taken back")
     timeout: Seconds | None = Field(None, description="Seconds that one attempt may take")
     default_duration: Seconds | None = Field(None, description="Expected seconds of a task that does not say")
+    slo: dict[Priority, Seconds] | None = Field(None, description="Seconds that a class may wait, by class")
+    autoscale: AutoscaleIn | None = Field(None, description="Follow the demand between min and max; null: fixed slots")
 
     def changes(self) -> dict[str, Any]:
         """What was given, by the names of `PoolSettings`."""
         given = {name: getattr(self, name) for name in self.model_fields_set}
         retry = given.pop("retry", None)
+        if self.autoscale is not None:
+            given["autoscale"] = self.autoscale.settings()
         given |= {name: getattr(retry, name) for name in retry.model_fields_set} if retry is not None else {}
         return {
             setting: given[name]
@@ -98,8 +103,10 @@ _SETTINGS: Final = {
     "lease_ttl": "lease_ttl_s",
     "timeout": "timeout_s",
     "default_duration": "duration_default_s",
+    "slo": "slo",
+    "autoscale": "autoscale",
 }
-_NULLABLE: Final = frozenset({"timeout"})
+_NULLABLE: Final = frozenset({"timeout", "slo", "autoscale"})
 
 
 class PoolRetryOut(Out):
@@ -134,6 +141,8 @@ class PoolOut(Out):
     lease_ttl: float
     timeout: float | None
     default_duration: float
+    slo: dict[str, float] | None
+    autoscale: AutoscaleOut | None
     config: Config | None
     waiting: dict[str, int] = Field(description="Ready tasks by class")
     scheduled: int = Field(description="Tasks that wait for a time or for other tasks")
@@ -167,6 +176,8 @@ def present_pool(found: PoolDetail, *, with_config: bool) -> PoolOut:
         lease_ttl=s.lease_ttl_s,
         timeout=s.timeout_s,
         default_duration=s.duration_default_s,
+        slo=None if s.slo is None else dict(s.slo),
+        autoscale=None if s.autoscale is None else AutoscaleOut.of(s.autoscale),
         config=dict(s.config) if with_config else None,
         waiting=dict(found.waiting),
         scheduled=found.scheduled,

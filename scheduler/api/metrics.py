@@ -15,6 +15,7 @@ SERIES_NAMES_MAX: Final = 500
 _POOL_GAUGES: Final = (
     ("running", "Tasks that run"),
     ("slots", "Slots"),
+    ("desired", "Slots that the pool should have"),
     ("workers", "Connected workers"),
     ("scheduled", "Tasks that wait for a time"),
     ("retrying", "Tasks that wait for another attempt"),
@@ -22,6 +23,11 @@ _POOL_GAUGES: Final = (
     ("started_per_s", "Attempts started per second"),
     ("succeeded_per_s", "Tasks succeeded per second"),
     ("failed_per_s", "Attempts failed per second"),
+)
+_SCALE_GAUGES: Final = (
+    ("demand_slots", "Slots that the pool's work asks for, before any bound"),
+    ("ceiling_slots", "Slots that the tightest limit can feed"),
+    ("arrivals_per_s", "Tasks that become ready per second, averaged"),
 )
 _RESOURCE_GAUGES: Final = (
     ("available", "Tokens left or permits free"),
@@ -48,6 +54,7 @@ def exposition(row: SnapshotRow | None) -> str:
     for pool in pools:
         lines += _sample("cronoq_pool_paused", {"pool": pool["name"]}, int(pool.get("state") == "paused"))
     lines += _gauges("pool", pools, _POOL_GAUGES)
+    lines += _gauges("pool", [_scale(pool) for pool in pools if pool.get("scale")], _SCALE_GAUGES)
     lines += _gauges("resource", _named(row.body.get("resources")), _RESOURCE_GAUGES)
     return "\n".join((*lines, ""))
 
@@ -59,6 +66,18 @@ def _gauges(what: str, items: list[Mapping[str, Any]], gauges: Iterable[tuple[st
         yield from _head(name, text)
         for item in items:
             yield from _sample(name, {what: item["name"]}, item.get(field))
+
+
+def _scale(pool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The figures of an autoscaled pool."""
+    scale = pool["scale"]
+    ceiling = scale.get("ceiling") or {}
+    return {
+        "name": pool["name"],
+        "demand_slots": scale.get("demand"),
+        "ceiling_slots": ceiling.get("slots"),
+        "arrivals_per_s": scale.get("arrivals_per_s"),
+    }
 
 
 def _named(items: object) -> list[Mapping[str, Any]]:

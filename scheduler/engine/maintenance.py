@@ -10,6 +10,7 @@ from scheduler.engine.db_thread import DbThread
 from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.reads.engine import EngineView, engine_view
 from scheduler.services import heartbeat
+from scheduler.services.autoscale import autoscale
 from scheduler.services.graphs import tend
 from scheduler.services.settle import reap
 from scheduler.services.snapshot import Counted, take_snapshot
@@ -95,6 +96,8 @@ class Maintenance:
             DOORBELL.ring(Bell.WORK)
             DOORBELL.ring(Bell.SETTLED)
         if await self._db.call(tend):
+            DOORBELL.ring(Bell.WORK)
+        if await self._db.call(autoscale):
             DOORBELL.ring(Bell.WORK)
         interval_s = self._engine.settings.snapshot_s
         self._counted = await self._db.call(take_snapshot, self._counted, self._engine.holds, interval_s=interval_s)

@@ -23,6 +23,8 @@ NOTHING: Final = 0.01
 ABOVE_CEILING: Final = 1.1
 STEP_UP_RATIO: Final = 1.0
 PEAKS_MAX: Final = 60
+FED_MAX: Final = 1e9
+"""A limit that feeds more slots than this is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,10 @@ class LimitUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolLoad:
-    """A pool and its work at one moment. `slo_s` is the wait that a class may have, `reserved` slots are spoken for."""
+    """A pool and its work at one moment. `slo_s` is the wait that a class may have, `reserved` slots are spoken for.
+
+    A paused pool needs nothing, whatever waits: nothing would start.
+    """
 
     now: float
     slots: int
@@ -67,6 +72,7 @@ class PoolLoad:
     slo_s: Mapping[PriorityClass, float] = field(default_factory=dict)
     limits: tuple[LimitUse, ...] = ()
     reserved: int = 0
+    paused: bool = False
 
 
 class Need(NamedTuple):
@@ -144,7 +150,7 @@ class Decision:
 def decide_slots(load: PoolLoad, settings: AutoscaleSettings, before: Track) -> Decision:
     """How many slots the pool should have. A clock that went back shortens no wait and forgets no peak."""
     needs = (_for_arrivals(load, settings), _for_backlog(load, settings), *_for_objectives(load))
-    demand = max(need.slots for need in needs) + load.reserved
+    demand = 0.0 if load.paused else max(need.slots for need in needs) + load.reserved
     ceiling = _ceiling(load, demand)
     bounded = ceil(demand) if demand >= NOTHING else 0
     if ceiling is not None:
@@ -198,7 +204,7 @@ def _ceiling(load: PoolLoad, demand: float) -> Ceiling | None:
 
 
 def _feeds(use: LimitUse, service_s: float) -> float:
-    return (use.permits if use.per_s is None else use.per_s * service_s) / use.amount
+    return min(FED_MAX, (use.permits if use.per_s is None else use.per_s * service_s) / use.amount)
 
 
 def _remember(before: Track, wish: Peak, window_s: float) -> Track:

@@ -13,8 +13,9 @@ from typing import Final
 
 from scheduler.errors import FieldError
 from scheduler.policy.admission import ATTEMPTS_MAX
+from scheduler.policy.autoscale import AutoscaleSettings
 from scheduler.policy.payload import fault_in_json, fault_in_text
-from scheduler.policy.types import ResourceKind
+from scheduler.policy.types import PriorityClass, ResourceKind
 
 SLOTS_MAX: Final = 10_000
 LEASE_TTL_MAX_S: Final = 3_600.0
@@ -37,7 +38,10 @@ Faults = tuple[FieldError, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSettings:
-    """What an operator may set on a pool. Times in seconds; `timeout_s` None: attempts may take as long they like."""
+    """What an operator may set on a pool. Times in seconds; `timeout_s` None: attempts may take as long they like.
+
+    `slo` is the wait that a class (by its label) may have. `autoscale` None: the number of slots is fixed.
+    """
 
     config: Mapping[str, object] = field(default_factory=dict)
     slots_min: int = 1
@@ -50,6 +54,8 @@ class PoolSettings:
     lease_ttl_s: float = 30.0
     timeout_s: float | None = None
     duration_default_s: float = 1.0
+    slo: Mapping[str, float] | None = None
+    autoscale: AutoscaleSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +109,36 @@ def faults_in_pool(name: str, executor: str, settings: PoolSettings) -> Faults:
         _outside("lease_ttl", s.lease_ttl_s, 1.0, LEASE_TTL_MAX_S),
         None if s.timeout_s is None else _outside("timeout", s.timeout_s, 0.001, DURATION_MAX_S),
         _outside("default_duration", s.duration_default_s, 0.001, DURATION_MAX_S),
+        *_faults_in_slo(s.slo or {}),
+        *(_faults_in_autoscale(s.autoscale) if s.autoscale is not None else ()),
     ]
     return tuple(fault for fault in found if fault is not None)
+
+
+def _faults_in_slo(slo: Mapping[str, float]) -> list[FieldError | None]:
+    labels = [p.label for p in PriorityClass]
+    return [
+        _beyond(("slo", label), seconds, 0.001, DURATION_MAX_S)
+        if label in labels
+        else FieldError(("slo", label), f"{label!r} is not a class; there are {', '.join(labels)}.")
+        for label, seconds in slo.items()
+    ]
+
+
+def _faults_in_autoscale(a: AutoscaleSettings) -> list[FieldError | None]:
+    return [
+        _beyond(("autoscale", name), value, least, most)
+        for name, value, least, most in (
+            ("interval", a.interval_s, 0.1, 3_600.0),
+            ("target_utilization", a.target_utilization, 0.05, 1.0),
+            ("drain_time", a.drain_time_s, 0.1, DURATION_MAX_S),
+            ("reservation_horizon", a.reservation_horizon_s, 0.0, 86_400.0),
+            ("stabilization_window", a.stabilization_window_s, 0.1, 86_400.0),
+            ("cooldown", a.cooldown_s, 0.0, 86_400.0),
+            ("max_step_up_abs", a.step_up_abs_max, 1, SLOTS_MAX),
+            ("max_step_down", a.step_down_max, 1, SLOTS_MAX),
+        )
+    ]
 
 
 def faults_in_limit(name: str, kind: ResourceKind, settings: LimitSettings) -> Faults:
@@ -156,10 +190,14 @@ def fault_in_reason(reason: str) -> FieldError | None:
 
 
 def _outside(name: str, value: float, least: float, most: float) -> FieldError | None:
+    return _beyond((name,), value, least, most)
+
+
+def _beyond(loc: tuple[str, ...], value: float, least: float, most: float) -> FieldError | None:
     # Written so that NaN, which compares false with everything, is outside too.
     if least <= value <= most:
         return None
-    return _fault(name, f"{name} must be from {least:g} to {most:g}; {value:g} is not.")
+    return FieldError(loc, f"{' '.join(loc)} must be from {least:g} to {most:g}; {value:g} is not.")
 
 
 def _fault(name: str, msg: str) -> FieldError:

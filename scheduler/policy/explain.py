@@ -185,6 +185,8 @@ def _slot_gates(around: Surroundings) -> list[Reason]:
     detail = {"pool": around.pool, "slots": around.slots, "running": around.running}
     if around.running >= around.slots:
         text = f"All {around.slots} slots of the pool {around.pool} are taken."
+        if around.slots == 0:
+            text = f"The pool {around.pool} has no slots at the moment."
         return [Reason(WaitReason.NO_FREE_SLOT, text, detail)]
     if around.free_slots is None:
         text = f"No worker is connected that runs tasks of the pool {around.pool}. Is an engine running?"

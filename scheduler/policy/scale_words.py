@@ -31,6 +31,8 @@ def say_ceiling(load: PoolLoad, ceiling: Ceiling) -> str:
 
 def _sum(load: PoolLoad, settings: AutoscaleSettings, decision: Decision) -> str:
     largest = decision.largest
+    if load.paused:
+        return "0: the pool is paused, so nothing starts."
     if decision.demand <= 0.0:
         return "0: nothing waits and nothing arrives."
     reserved = f", and {load.reserved} for fixed starts ahead" if load.reserved else ""

@@ -45,7 +45,7 @@ def edit_pool(
         refuse(
             tuple(FieldError((n,), f"A pool has no setting {n!r}.") for n in changes if n not in known), code="bad_pool"
         )
-        settings = replace(row.settings, **changes)
+        settings = _fitted(replace(row.settings, **changes), chosen="slots" in changes)
         refuse(faults_in_pool(name, row.executor, settings), code="bad_pool")
         if store.edit_pool(name, version=version, settings=settings) is None:
             raise VersionConflict(f"The pool {name!r}", sent=version, current=load_pool(name).version)
@@ -83,6 +83,13 @@ def load_pool(name: str) -> store.PoolRow:
     if not rows:
         raise NotFound(f"There is no pool named {name!r}.", code="unknown_pool")
     return rows[0]
+
+
+def _fitted(settings: PoolSettings, *, chosen: bool) -> PoolSettings:
+    """An autoscaled pool's slots follow its bounds. What an operator chose is never changed behind their back."""
+    if settings.autoscale is None or chosen:
+        return settings
+    return replace(settings, slots=max(settings.slots_min, min(settings.slots, settings.slots_max)))
 
 
 def _taken() -> FieldError:

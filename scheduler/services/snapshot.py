@@ -23,6 +23,7 @@ from scheduler.policy.types import (
     ResourceKind,
     WaitReason,
 )
+from scheduler.store import autoscale as scale_store
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import overview as store
 from scheduler.store import resources as resource_store
@@ -72,6 +73,7 @@ class _Picture:
         self.held = resource_store.load_held()
         self.waiting = store.load_waiting_by_demand()
         self.demands = dispatch_store.load_demands(sorted(self.waiting))
+        self.scales = scale_store.load()
         self.by_pool = {pool.id: self._totals(pool.id) for pool in self.pools}
 
     def counted(self) -> Counted:
@@ -139,6 +141,7 @@ class _Picture:
             "retrying": self._count(pool.id, "retrying"),
             "running": self.running.get(pool.id, 0),
             "slots": pool.slots,
+            **self._scale(pool),
             "workers": sum(1 for w in self.workers if pool.id in w.slots and not w.draining),
             "started_per_s": round(self._rate(pool.id, "started"), 2),
             "succeeded_per_s": round(self._rate(pool.id, "succeeded"), 2),
@@ -146,6 +149,12 @@ class _Picture:
             "oldest_waiting_s": round(max(oldest), 1) if oldest else None,
             "bound_by": self._bound_by(pool),
         }
+
+    def _scale(self, pool: store.PoolRow) -> dict[str, object]:
+        """`scale` is None for a pool whose slots are fixed."""
+        row = self.scales.get(pool.id)
+        desired = pool.slots if row is None else row.desired
+        return {"desired": desired, "scale": None if row is None else {**row.view, "as_of": row.as_of}}
 
     def _bound_by(self, pool: store.PoolRow) -> dict[str, object] | None:
         waiting = self._count(pool.id, "ready")
@@ -161,7 +170,8 @@ class _Picture:
             if name is not None:
                 return _bound(WaitReason.RESOURCE, name, _resource_text(name, hold, self.now))
         if self.running.get(pool.id, 0) >= pool.slots:
-            return _bound(WaitReason.NO_FREE_SLOT, None, f"All {pool.slots} slots are busy.")
+            text = f"All {pool.slots} slots are busy." if pool.slots else "It has no slots at the moment."
+            return _bound(WaitReason.NO_FREE_SLOT, None, text)
         return None
 
     def _resource(self, row: resource_store.ResourceRow) -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+from scheduler.policy.autoscale import AutoscaleSettings
 from scheduler.policy.declarations import PoolSettings
 from scheduler.policy.types import PoolId, TenantId
 from scheduler.store import queries
@@ -102,7 +103,7 @@ def load_pools(names: Sequence[str] | None = None) -> list[PoolRow]:
 
 def _pool(row: queries.Row) -> PoolRow:
     pool, name, executor, config, slots_min, slots_max, slots, max_attempts, initial_s, multiplier, max_s, *tail = row
-    lease_ttl_s, timeout_s, duration_default_s, *pause_and_version = tail
+    lease_ttl_s, timeout_s, duration_default_s, slo, autoscale, *pause_and_version = tail
     settings = PoolSettings(
         config=orjson.loads(config),
         slots_min=slots_min,
@@ -115,6 +116,8 @@ def _pool(row: queries.Row) -> PoolRow:
         lease_ttl_s=lease_ttl_s,
         timeout_s=timeout_s,
         duration_default_s=duration_default_s,
+        slo=None if slo is None else orjson.loads(slo),
+        autoscale=None if autoscale is None else AutoscaleSettings(**orjson.loads(autoscale)),
     )
     return PoolRow(PoolId(pool), name, executor, settings, *pause_and_version)
 
@@ -144,6 +147,8 @@ def _pool_params(settings: PoolSettings) -> dict[str, Any]:
         "lease_ttl_s": settings.lease_ttl_s,
         "timeout_s": settings.timeout_s,
         "duration_default_s": settings.duration_default_s,
+        "slo": _json(settings.slo),
+        "autoscale": None if settings.autoscale is None else orjson.dumps(settings.autoscale).decode(),
     }
 
 

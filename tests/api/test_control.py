@@ -3,6 +3,7 @@
 import httpx2
 
 from scheduler.models import AuditEvent
+from scheduler.services.autoscale import autoscale
 
 
 def test_a_pool_is_declared_edited_and_told_apart_from_a_stale_edit(admin: httpx2.Client) -> None:
@@ -32,6 +33,28 @@ def test_faults_of_a_pool_are_all_named(admin: httpx2.Client) -> None:
     config = {"name": "model", "executor": "llm", "config": {"base_url": "ftp://x"}}
     assert admin.post("/pools", json=config).json()["errors"][0]["loc"] == ["config"]
     assert admin.get("/pools/model").status_code == 404
+
+
+def test_a_pool_follows_its_demand_when_asked_to(admin: httpx2.Client, api: httpx2.Client) -> None:
+    body = {"name": "elastic", "executor": "remote", "min": 0, "max": 50, "slo": {"high": 2}, "autoscale": {}}
+    made = admin.post("/pools", json=body).json()
+    assert made["slo"] == {"high": 2.0}
+    assert (made["autoscale"]["target_utilization"], made["autoscale"]["max_step_up_abs"]) == (0.75, 4)
+    scale = api.get("/pools/elastic/scale").json()
+    assert (scale["desired"], scale["autoscaled"], scale["as_of"]) == (50, True, None)
+    autoscale()
+    scale = api.get("/pools/elastic/scale").json()
+    assert scale["desired"] == 49
+    assert scale["says"] == ["0: nothing waits and nothing arrives.", "From 50 to 49 now, on the way to 0."]
+    assert scale["needs"][0] == {"kind": "arrivals", "priority": None, "slots": 0.0}
+    faulty = {"version": 1, "autoscale": {"target_utilization": 7}, "slo": {"low": 1}}
+    problem = admin.patch("/pools/elastic", json=faulty).json()
+    assert problem["errors"][0]["loc"] == ["autoscale", "target_utilization"]
+    assert admin.patch("/pools/elastic", json={"version": 1, "slo": {"urgent": 1}}).status_code == 422
+    fixed = admin.patch("/pools/elastic", json={"version": 1, "autoscale": None, "slo": None}).json()
+    assert (fixed["autoscale"], fixed["slo"]) == (None, None)
+    assert api.get("/pools/elastic/scale").json()["desired"] == 50
+    assert api.get("/pools/nope/scale").status_code == 404
 
 
 def test_pausing_is_said_once_and_undone(admin: httpx2.Client) -> None:

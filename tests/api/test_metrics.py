@@ -6,10 +6,26 @@ import pytest
 
 from scheduler.api.metrics import exposition
 from scheduler.reads.snapshot import SnapshotRow, latest_snapshot
+from scheduler.services.autoscale import autoscale
 from scheduler.services.snapshot import take_snapshot
 from tests.support.work import make_bucket, make_pool, make_tenant, submit_tasks
 
 LINE = re.compile(r"# (HELP|TYPE) cronoq_\w+ .+|cronoq_\w+(\{\w+=\"(\\.|[^\"\\])*\"(,\w+=\"(\\.|[^\"\\])*\")*\})? \S+")
+
+
+@pytest.mark.django_db
+def test_an_autoscaled_pool_exports_what_it_should_have() -> None:
+    make_pool(autoscale={}, slots=4, slots_max=40)
+    make_bucket("tokens", rate=2.0, burst=10.0)
+    submit_tasks(make_tenant(), 300, resources={"tokens": 1.0})
+    take_snapshot(None, {}, interval_s=1.0)
+    autoscale()
+    take_snapshot(None, {}, interval_s=1.0)
+    text = exposition(latest_snapshot())
+    assert 'cronoq_pool_desired{pool="p"} 3' in text
+    assert 'cronoq_pool_demand_slots{pool="p"} 10' in text
+    assert 'cronoq_pool_ceiling_slots{pool="p"} 2' in text
+    assert all(LINE.fullmatch(line) for line in text.splitlines())
 
 
 @pytest.mark.django_db

@@ -51,7 +51,7 @@ def test_an_objective_asks_for_as_many_as_it_takes_and_no_more_than_there_may_be
     busy = load(waiting=(0, 10, 500, 0), arrivals_per_s=(0, 2, 0, 0), slo_s={HIGH: 2.0}, slots=20)
     done = decide(busy)
     assert next(n.slots for n in done.needs if n.priority is HIGH) == 4
-    hopeless = decide(load(waiting=(0, 10_000, 0, 0), slo_s={HIGH: 2.0}, slots=80))
+    hopeless = decide(load(waiting=(0, 3000, 0, 0), slo_s={HIGH: 2.0}, slots=80))
     assert (hopeless.largest.slots, hopeless.desired) == (100, 100)
 
 
@@ -64,6 +64,11 @@ def test_an_idle_pool_goes_to_zero_and_wakes_up() -> None:
     assert (idle.desired, idle.pace) == (0, Pace.THERE)
     awake = decide(load(slots=0, waiting=(0, 0, 1, 0)))
     assert (awake.desired, awake.pace) == (1, Pace.UP)
+
+
+def test_a_paused_pool_needs_nothing() -> None:
+    done = decide(load(waiting=(0, 0, 1000, 0), reserved=3, paused=True))
+    assert (done.wanted, done.pace) == (0, Pace.DOWN)
 
 
 def bucket(per_s: float, amount: float = 1.0, share: float = 1.0) -> LimitUse:
@@ -195,6 +200,7 @@ def test_the_arithmetic_is_told_in_words() -> None:
     assert said(arrivals_per_s=(0, 0, 40, 0), slots=30) == (
         "42.7 = 40/s arriving × 0.8 s each ÷ 75% in use. From 30 to 43 now."
     )
+    assert said(paused=True, slots=0).startswith("0: the pool is paused, so nothing starts.")
     assert "25.3 = " in said(waiting=(0, 0, 950, 0), slots=30)
     assert "950 waiting × 0.8 s each ÷ 30 s to clear them." in said(waiting=(0, 0, 950, 0))
     limited = said(waiting=(0, 0, 450, 0), limits=(bucket(10.0),), slots=8)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from scheduler.policy.autoscale import AutoscaleSettings
 from scheduler.policy.declarations import (
     LimitSettings,
     PoolSettings,
@@ -46,6 +47,8 @@ def test_the_widest_pool_is_fine() -> None:
         backoff_max_s=86_400.0,
         lease_ttl_s=3_600.0,
         timeout_s=7 * 86_400.0,
+        slo={"critical": 0.001, "high": 2.0, "normal": 60.0, "low": 7 * 86_400.0},
+        autoscale=AutoscaleSettings(target_utilization=1.0, reservation_horizon_s=0.0, cooldown_s=0.0),
     )
     assert faults_in_pool("llm", "llm", widest) == ()
 
@@ -58,6 +61,11 @@ def test_the_widest_pool_is_fine() -> None:
         ({"slots_min": 11}, "min"),
         ({"slots": 11}, "slots"),
         ({"max_attempts": 0}, "max_attempts"),
+        ({"slo": {"high": 0.0}}, "slo"),
+        ({"slo": {"urgent": 1.0}}, "slo"),
+        ({"autoscale": AutoscaleSettings(target_utilization=0.0)}, "autoscale"),
+        ({"autoscale": AutoscaleSettings(interval_s=math.nan)}, "autoscale"),
+        ({"autoscale": AutoscaleSettings(step_down_max=0)}, "autoscale"),
         ({"max_attempts": 101}, "max_attempts"),
         ({"backoff_initial_s": -0.1}, "initial_backoff"),
         ({"backoff_multiplier": 0.5}, "multiplier"),
