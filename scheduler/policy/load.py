@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 from scheduler.policy.queueing import smoothing
 from scheduler.policy.types import PriorityClass
 
-ARRIVALS_MEMORY_S: Final = 10.0
+ARRIVALS_MEMORY: Final = 10.0
+"""Arrivals are averaged over so many intervals."""
 SERVICE_MEMORY_S: Final = 60.0
 SERVICE_MEMORY_TASKS: Final = 50.0
 """Service times are remembered for at least so many tasks, however slowly they come."""
@@ -52,13 +53,16 @@ class Learned:
         return max(SERVICE_MIN_S, (self.busy_s + PRIOR_TASKS * default_s) / (self.ended + PRIOR_TASKS))
 
 
-def learn(before: Learned, now: Counted) -> Learned:
-    """What is known after one more look. A clock that went backwards, or a first look, only sets the mark."""
+def learn(before: Learned, now: Counted, *, interval_s: float) -> Learned:
+    """What is known after one more look; looks are about `interval_s` apart.
+
+    A clock that went backwards, or a first look, only sets the mark.
+    """
     then = before.counted
     if then is None or now.at <= then.at:
         return replace(before, counted=now)
     elapsed_s = now.at - then.at
-    weight = smoothing(elapsed_s, ARRIVALS_MEMORY_S)
+    weight = smoothing(elapsed_s, ARRIVALS_MEMORY * interval_s)
     arrivals = tuple(
         rate + weight * (_became_ready(then, now, place) / elapsed_s - rate)
         for place, rate in enumerate(before.arrivals_per_s)

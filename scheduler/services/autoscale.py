@@ -71,7 +71,8 @@ def _choose(
 ) -> _Chosen:
     before = pool.memory
     then = before.learned.counted
-    learned = learn(before.learned, Counted(now, work.ready, work.started, work.running, work.age_s))
+    counted = Counted(now, work.ready, work.started, work.running, work.age_s)
+    learned = learn(before.learned, counted, interval_s=pool.settings.interval_s)
     mix = learn_mix(before.mix, work.by_demand, elapsed_s=0.0 if then is None else now - then.at)
     load = PoolLoad(
         now=now,

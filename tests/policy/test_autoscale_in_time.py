@@ -37,7 +37,7 @@ class Scaled:
     def every_second(self, until: float) -> None:
         """Decide now and each second after."""
         stage, backlog = self.stage, self.stage.backlog
-        self.learned = learn(self.learned, self._counted())
+        self.learned = learn(self.learned, self._counted(), interval_s=1.0)
         load = PoolLoad(
             now=stage.now,
             slots=backlog.pools[POOL].slots,

@@ -18,7 +18,7 @@ def counted(at: float, *, ready: float = 0, started: float = 0, running: float =
 def observe(*looks: Counted, before: Learned | None = None) -> Learned:
     learned = before or Learned()
     for look in looks:
-        learned = learn(learned, look)
+        learned = learn(learned, look, interval_s=1.0)
     return learned
 
 
@@ -63,7 +63,7 @@ def test_service_time_is_learned_whatever_its_length(per_s: float, service_s: fl
         now = look * every_s
         first, last = bisect(began, now - service_s), bisect(began, now)
         age_s = sum(now - at for at in began[first:last])
-        learned = learn(learned, counted(now, started=last, running=last - first, age_s=age_s))
+        learned = learn(learned, counted(now, started=last, running=last - first, age_s=age_s), interval_s=1.0)
     assert learned.service_s(1.0) == pytest.approx(service_s, rel=0.35)
 
 
