@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from scheduler.errors import NotFound, Refused
 from scheduler.models import AuditEvent, Pool, PoolScale
 from scheduler.policy.autoscale import AutoscaleSettings
 from scheduler.policy.declarations import PoolSettings
+from scheduler.policy.types import PoolId
 from scheduler.reads.scale import pool_scale
 from scheduler.reads.snapshot import latest_snapshot
 from scheduler.services.autoscale import autoscale
@@ -26,8 +28,8 @@ QUICK = {"interval_s": 0.1, "cooldown_s": 0.0, "stabilization_window_s": 0.1}
 
 def make_scaled(executor: str = "python", **settings: Any) -> None:
     config = AutoscaleSettings(**settings.pop("autoscale", {}))
-    declared = PoolSettings(**{"slots_min": 0, "slots_max": 40, "slots": 2, "autoscale": config} | settings)
-    add_pool("p", executor, declared, actor="ada")
+    declared = PoolSettings(slots_min=0, slots_max=40, slots=2, autoscale=config)
+    add_pool("p", executor, replace(declared, **settings), actor="ada")
 
 
 def slots() -> int:
@@ -122,7 +124,7 @@ def test_an_idle_pool_gives_its_slots_back_and_wakes_up() -> None:
     submit_tasks(make_tenant(), 1)
     autoscale()
     assert slots() == 1
-    assert len(HandWorker({Pool.objects.get().pk: 40}).start()) == 1
+    assert len(HandWorker({PoolId(Pool.objects.get().pk): 40}).start()) == 1
 
 
 def test_the_audit_is_told_once_a_minute() -> None:
