@@ -7,6 +7,7 @@
     scene_then = run.scene()                                          # what would be known now; to forecast from
 
 `serve(job, now)` says how long an attempt takes and how it ends, by default as long as its arrival says and well.
+With `coarse_after`, tasks that start later than that many move in groups (`grain`): for forecasts of long backlogs.
 Forecasts, previews and trace replays are runs of this one class; the live engine differs by asking a database. Nothing
 here is random or reads a clock: `draw` gives numbers in [0, 1) for backoff. Events of one time happen in this order:
 ends of attempts and retries, arrivals, then one plan. The planner is not asked when nothing can have changed for it.
@@ -21,12 +22,13 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Final
 
+from scheduler.policy.grain import Grain
 from scheduler.policy.limits import capacity, level_now
 from scheduler.policy.order import DEFAULT_ORDER, OrderPolicy
 from scheduler.policy.plan import STARTS_MAX, make_plan
 from scheduler.policy.queues import LaneFront
 from scheduler.policy.retry import RetryRule
-from scheduler.policy.scene import Arrival, InFlight, Job, Scene, Served, Waiting
+from scheduler.policy.scene import Arrival, InFlight, Job, Scene, Served, Tried, Waiting
 from scheduler.policy.settlement import EndedLease, corrections, decide_settlement, throttled_for_s
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import (
@@ -58,7 +60,11 @@ def serve_as_told(job: Job, _now: float) -> Served:
 
 
 class Forward:
-    """One run. `started` lists jobs by first start, `ended` those that came to their end. `waiting` are the lanes."""
+    """One run.
+
+    `started` lists jobs by first start, `ended` those that ended, `tried` the attempts that ended; `waiting`
+    are the lanes, `last_id` is the newest job's.
+    """
 
     def __init__(
         self,
@@ -68,10 +74,12 @@ class Forward:
         draw: Callable[[], float],
         serve: Serve = serve_as_told,
         order: OrderPolicy = DEFAULT_ORDER,
+        coarse_after: int | None = None,
     ) -> None:
         self.now = scene.now
         self.started: list[Job] = []
         self.ended: list[Job] = []
+        self.tried: list[Tried] = []
         self.plans = 0
         self.waiting: dict[LaneKey, LaneFront] = {}
         self.running: dict[TaskId, tuple[Job, float]] = {}
@@ -82,16 +90,18 @@ class Forward:
         self._clocks, self._credits = dict(scene.clocks), dict(scene.credits)
         self._busy: dict[PoolId, int] = defaultdict(int)
         self._held: dict[ResourceId, float] = defaultdict(float)
+        self._grain = Grain(scene.pools, scene.demands, scene.resources, coarse_after)
         self._arrivals = iter(arrivals)
         self._events: list[tuple[float, int, Callable[[Job], None], Job]] = []
         self._order_of_events = 0
-        self._last_id = 0
+        self.last_id = 0
         self._wake_at: float | None = None
-        self._changed = True
+        self._changed, self._coarser = True, False
         for lane, places in scene.waiting.items():
+            ahead = 0
             for place in places:
-                for _ in range(place.number):
-                    self._wait(self._job(lane, place.ready_at, place))
+                self._let_in(lane, place.ready_at, place, ahead=ahead)
+                ahead += place.number
         for flight in scene.in_flight:
             self._resume(flight)
         self._next = next(self._arrivals, None)
@@ -106,7 +116,7 @@ class Forward:
                 _, _, act, job = heappop(self._events)
                 act(job)
             while self._next is not None and self._next.at <= self.now:
-                self._arrive(self._next)
+                self.arrive(self._next)
                 self._next = next(self._arrivals, None)
             if self._changed or (self._wake_at is not None and self._wake_at <= self.now):
                 self._plan()
@@ -129,21 +139,29 @@ class Forward:
 
     # What happens
 
-    def _job(self, lane: LaneKey, ready_at: float, what: Arrival | Waiting) -> Job:
-        self._last_id += 1
+    def _job(self, lane: LaneKey, ready_at: float, what: Arrival | Waiting, count: int) -> Job:
+        self.last_id += 1
         runs_s, label = (what.runs_s, what.label) if isinstance(what, Arrival) else (what.expected_s, 0)
+        cost = what.expected_s * count
         return Job(
-            TaskId(self._last_id), lane, ready_at, what.amounts, what.expected_s, what.latest_start, runs_s, label
+            TaskId(self.last_id), lane, ready_at, what.amounts, cost, what.latest_start, runs_s, label, count=count
         )
 
-    def _arrive(self, arrival: Arrival) -> None:
-        self._wait(self._job(arrival.lane, arrival.at, arrival))
+    def _let_in(self, lane: LaneKey, ready_at: float, what: Arrival | Waiting, *, ahead: int = 0) -> None:
+        for count in self._grain.pieces(what.number, place=ahead):
+            job = self._job(lane, ready_at, what, count)
+            self._grain.fit(job)
+            self._wait(job)
+
+    def arrive(self, arrival: Arrival) -> None:
+        """Let a task come now: for a caller that looks at each arrival before it gives it to the run."""
+        self._let_in(arrival.lane, self.now, arrival)
 
     def _wait(self, job: Job) -> None:
         front = self.waiting.get(job.lane)
         if front is None:
             front = self.waiting[job.lane] = LaneFront(job.lane)
-        if front.add(job) and self._free(job.lane.pool) > 0:
+        if front.add(job) and self._room(job.lane.pool) > 0:
             self._changed = True
 
     def _return(self, job: Job) -> None:
@@ -151,9 +169,10 @@ class Forward:
         self._wait(job)
 
     def _resume(self, flight: InFlight) -> None:
-        self._last_id += 1
-        job = Job(TaskId(self._last_id), flight.lane, self.now, flight.amounts, 1.0, None, 0.0, 0, attempts=1)
-        job.started_at = self.now
+        self.last_id += 1
+        job = Job(TaskId(self.last_id), flight.lane, self.now, flight.amounts, 1.0, None, 0.0, 0, attempts=1)
+        job.amounts = flight.amounts
+        job.tried_at = job.started_at = flight.started_at
         self._occupy(job)
         self.running[job.id] = (job, flight.ends_at)
         self._later(flight.ends_at, self._finish_unknown, job)
@@ -164,10 +183,11 @@ class Forward:
     def _settle(self, job: Job, served: Served) -> None:
         """The end of an attempt, by the rules of settlement."""
         del self.running[job.id]
-        was_full = self._free(job.lane.pool) <= 0
+        was_full = self._room(job.lane.pool) <= 0
         self._release(job)
         self._correct(job, served)
         failure = served.failure
+        self.tried.append(Tried(job, job.tried_at, self.now, failure))
         verdict = decide_settlement(
             EndedLease(job.id, job.attempts, cancel_requested=False),
             Outcome.SUCCEEDED if failure is None else Outcome.FAILED,
@@ -202,9 +222,10 @@ class Forward:
 
     # Slots and permits
 
-    def _free(self, pool: PoolId) -> int:
+    def _room(self, pool: PoolId) -> int:
+        """How many of the things that move as one still fit."""
         slots = self._scene.pools[pool].slots
-        return min(slots, self._scene.offers.get(pool, slots)) - self._busy[pool]
+        return (min(slots, self._scene.offers.get(pool, slots)) - self._busy[pool]) // self._grain.slots_of_one(pool)
 
     def _occupy(self, job: Job) -> None:
         self._busy[job.lane.pool] += job.width
@@ -230,14 +251,15 @@ class Forward:
         self._changed = False
         self._wake_at = None
         while True:
-            fronts = {key: front for key, front in self.waiting.items() if front.jobs and self._free(key.pool) > 0}
+            fronts = {key: front for key, front in self.waiting.items() if front.jobs and self._room(key.pool) > 0}
             if not fronts:
                 return
             plan = make_plan(self._snapshot(fronts), starts_max=STARTS_MAX, order=self._order)
             self.plans += 1
             self._carry_out(plan)
             self._wake_at = plan.look_again_at
-            if not plan.truncated:
+            # What is narrower than the planner counts leaves it room that it does not know of.
+            if not (plan.truncated or (plan.starts and self._grain.size > 1)):
                 return
 
     def _snapshot(self, fronts: dict[LaneKey, LaneFront]) -> Snapshot:
@@ -248,15 +270,14 @@ class Forward:
             tenants={key.tenant: self._tenants[key.tenant] for key in fronts},
             resources=self._resources,
             demands=self._scene.demands,
-            workers=tuple(WorkerView(WORKER, p, self._free(p)) for p in pools),
+            workers=tuple(WorkerView(WORKER, p, self._room(p)) for p in pools),
             lanes=tuple(front.front() for front in fronts.values()),
             clocks=self._clocks,
             credits=self._credits,
         )
 
     def _pool_view(self, pool: PoolId) -> PoolView:
-        view = self._scene.pools[pool]
-        return PoolView(pool, view.slots, self._busy[pool], view.paused)
+        return PoolView(pool, self._room(pool), 0, self._scene.pools[pool].paused)
 
     def _carry_out(self, plan: Plan) -> None:
         for resource, level in plan.levels.items():
@@ -269,18 +290,32 @@ class Forward:
         self._credits.update(plan.credits)
         for start in plan.starts:
             self._start(self.waiting[start.lane].take(start.task))
+        if self._coarser:
+            self._coarsen()
 
     def _start(self, job: Job) -> None:
         job.attempts += 1
         job.state = TaskState.RUNNING
+        job.tried_at = self.now
         if job.started_at is None:
             job.started_at = self.now
             self.started.append(job)
         served = self._serve(job, self.now)
-        ends_at = self.now + served.runs_s
+        ends_at = self.now + served.runs_s * job.count / job.width
         self._occupy(job)
         self.running[job.id] = (job, ends_at)
         self._later(ends_at, lambda ended: self._settle(ended, served), job)
+        self._coarser = self._grain.count_start() or self._coarser
+
+    def _coarsen(self) -> None:
+        """From now on twice as many tasks move as one. A bucket must hold what one start draws."""
+        self._changed, self._coarser = True, False
+        for front in self.waiting.values():
+            front.replace(self._grain.merged(front))
+        for resource, largest in self._grain.largest.items():
+            view = self._resources[resource]
+            if view.kind is ResourceKind.TOKEN_BUCKET and largest > view.burst > 0.0:
+                self._resources[resource] = replace(view, burst=largest)
 
     # Looking
 
@@ -293,11 +328,11 @@ class Forward:
             tenants={t.id: replace(t, counters=dict(t.counters)) for t in self._tenants.values()},
             resources=dict(resources),
             waiting={
-                key: tuple(Waiting(j.ready_at, j.amounts, j.expected_s, j.latest_start) for j in front)
+                key: tuple(Waiting(j.ready_at, j.each, j.expected_s, j.latest_start) for j in front)
                 for key, front in self.waiting.items()
                 if front.jobs
             },
-            in_flight=tuple(InFlight(j.lane, j.amounts, ends_at) for j, ends_at in self.running.values()),
+            in_flight=tuple(InFlight(j.lane, j.amounts, j.tried_at, ends_at) for j, ends_at in self.running.values()),
             clocks=dict(self._clocks),
             credits=dict(self._credits),
         )

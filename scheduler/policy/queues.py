@@ -69,6 +69,12 @@ class LaneFront:
             self.urgent.remove(job)
         return job
 
+    def replace(self, jobs: list[Job]) -> None:
+        """Let these, which are in order, stand for what waits."""
+        self.jobs = deque(jobs)
+        self.urgent = sorted((j for j in jobs if j.latest_start is not None), key=_latest_start)
+        self._front = None
+
     def front(self) -> Lane:
         """What the planner sees of the lane."""
         if self._front is None:

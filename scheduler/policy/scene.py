@@ -28,8 +28,9 @@ from scheduler.policy.types import (
 
 
 class Arrival(NamedTuple):
-    """One task that comes to a lane at a time. `amounts` goes with the demand's resources, one for one.
+    """A task, or `number` like ones, that comes to a lane at a time.
 
+    `amounts`, of each, go with the demand's resources.
     `runs_s` is how long an attempt will take; the planner does not see it, only `expected_s`. `label` is the caller's.
     """
 
@@ -40,6 +41,7 @@ class Arrival(NamedTuple):
     expected_s: float = 1.0
     latest_start: float | None = None
     label: int = 0
+    number: int = 1
 
 
 class Waiting(NamedTuple):
@@ -53,10 +55,11 @@ class Waiting(NamedTuple):
 
 
 class InFlight(NamedTuple):
-    """An attempt that runs. It ends at `ends_at` as far as anybody knows."""
+    """An attempt that runs. When it will end is a guess that a forecast makes for itself."""
 
     lane: LaneKey
     amounts: tuple[float, ...]
+    started_at: float
     ends_at: float
 
 
@@ -92,20 +95,23 @@ class Served(NamedTuple):
 class Job:
     """A task in virtual time, or `count` like ones that move together. `started_at` is its first start.
 
-    `amounts` are of all of it; `width` is how many of it run at once.
+    `each` are the amounts of one, `amounts` of all of it, `expected_s` its fair cost, `runs_s` how long one takes;
+    `width` is how many of it run at once.
     """
 
     id: TaskId
     lane: LaneKey
     ready_at: float
-    amounts: tuple[float, ...]
+    each: tuple[float, ...]
     expected_s: float
     latest_start: float | None
     runs_s: float
     label: int
     count: int = 1
     width: int = 1
+    amounts: tuple[float, ...] = ()
     attempts: int = 0
+    tried_at: float = 0.0
     started_at: float | None = None
     ended_at: float | None = None
     state: TaskState = TaskState.READY
@@ -114,3 +120,12 @@ class Job:
     def wait_s(self) -> float | None:
         """Seconds from ready to its first start; None while it has not started."""
         return None if self.started_at is None else self.started_at - self.ready_at
+
+
+class Tried(NamedTuple):
+    """An attempt that has ended."""
+
+    job: Job
+    started_at: float
+    ended_at: float
+    failure: Failure | None

@@ -87,7 +87,7 @@ def test_what_waits_and_what_runs_already_is_in_the_scene() -> None:
     world = replace(
         scene(slots=1),
         waiting={lane(): (Waiting(-5.0, expected_s=2.0, number=2),)},
-        in_flight=(InFlight(lane(), (), 4.0),),
+        in_flight=(InFlight(lane(), (), -1.0, 4.0),),
     )
     forward = run(world, [])
     assert [job.started_at for job in forward.started] == [4.0, 6.0]

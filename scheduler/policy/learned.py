@@ -1,0 +1,84 @@
+"""What past work teaches: how long attempts take and how they fail, how work arrives, and how good forecasts were.
+
+One value for production, which keeps it in a row, and for virtual time, which keeps it in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from scheduler.policy.arrivals import ArrivalRecord
+from scheduler.policy.calibration import Track
+from scheduler.policy.durations import HALF_LIFE_S, Durations
+from scheduler.policy.retry import Failure
+from scheduler.policy.settlement import throttled_for_s
+from scheduler.policy.types import PoolId, PriorityClass
+
+STARTS_MIN: Final = 20
+"""With fewer recent starts in a pool there is no forecast but 'insufficient data'."""
+
+Seat = tuple[PoolId, PriorityClass]
+
+
+@dataclass(slots=True)
+class Failing:
+    """How a pool's attempts fail: fading counts as of `at`, and how long throttled ones closed their limit in all."""
+
+    attempts: float = 0.0
+    failed: float = 0.0
+    throttled: float = 0.0
+    closed_s: float = 0.0
+    at: float = 0.0
+
+    def fade(self, now: float) -> None:
+        """Halve what is known in ten minutes."""
+        kept = 0.5 ** (max(0.0, now - self.at) / HALF_LIFE_S)
+        self.attempts, self.failed = self.attempts * kept, self.failed * kept
+        self.throttled, self.closed_s = self.throttled * kept, self.closed_s * kept
+        self.at = now
+
+    def learn(self, failure: Failure | None) -> None:
+        """Add one attempt."""
+        self.attempts += 1.0
+        if failure is None:
+            return
+        closed_s = throttled_for_s(failure)
+        if closed_s is None:
+            self.failed += 1.0
+        else:
+            self.throttled += 1.0
+            self.closed_s += closed_s
+
+
+@dataclass(slots=True)
+class Learned:
+    """All of it. `tracks` is how forecasts of a pool's class compared with what happened."""
+
+    durations: dict[PoolId, Durations] = field(default_factory=dict)
+    failing: dict[PoolId, Failing] = field(default_factory=dict)
+    arrivals: ArrivalRecord = field(default_factory=ArrivalRecord)
+    tracks: dict[Seat, Track] = field(default_factory=dict)
+
+    def learn(self, pool: PoolId, attempts: Iterable[tuple[float, Failure | None]], *, now: float) -> None:
+        """Add a pool's attempts that have ended: how long each ran, and why it failed.
+
+        Throttled ones say nothing about durations.
+        """
+        known = list(attempts)
+        took = [s for s, failure in known if failure is None or throttled_for_s(failure) is None]
+        self.durations.setdefault(pool, Durations(at=now)).learn(took, now=now)
+        failing = self.failing.setdefault(pool, Failing(at=now))
+        failing.fade(now)
+        for _, failure in known:
+            failing.learn(failure)
+
+    def is_enough(self, pool: PoolId) -> bool:
+        """Whether enough attempts were seen lately to say anything."""
+        failing = self.failing.get(pool)
+        return failing is not None and failing.attempts >= STARTS_MIN
+
+    def track(self, pool: PoolId, priority: PriorityClass) -> Track:
+        """How forecasts of this pool and class came out."""
+        return self.tracks.setdefault((pool, priority), Track())
