@@ -11,6 +11,7 @@ from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.fields import Json, Moment, Number, Priority, Reason, Seconds, Text, Version, Whole
 from scheduler.api.scale_schemas import AutoscaleIn, AutoscaleOut
 from scheduler.policy.declarations import LimitSettings, PoolSettings
+from scheduler.policy.graph import UnknownDependency
 from scheduler.policy.types import ResourceKind
 from scheduler.reads.pools import Pause, PoolDetail
 from scheduler.reads.resources import ResourceDetail
@@ -39,6 +40,10 @@ class _PoolFieldsIn(In):
     default_duration: Seconds | None = Field(None, description="Expected seconds of a task that does not say")
     slo: dict[Priority, Seconds] | None = Field(None, description="Seconds that a class may wait, by class")
     autoscale: AutoscaleIn | None = Field(None, description="Follow the demand between min and max; null: fixed slots")
+    unknown_dependency: UnknownDependency | None = Field(
+        None, description="Tasks that come after a key nobody has used are refused (reject, default) or wait (await)"
+    )
+    await_timeout: Number | None = Field(None, description="Seconds to wait for such a key; then the task is skipped")
 
     def changes(self) -> dict[str, Any]:
         """What was given, by the names of `PoolSettings`."""
@@ -105,8 +110,10 @@ _SETTINGS: Final = {
     "default_duration": "duration_default_s",
     "slo": "slo",
     "autoscale": "autoscale",
+    "unknown_dependency": "unknown_dependency",
+    "await_timeout": "await_timeout_s",
 }
-_NULLABLE: Final = frozenset({"timeout", "slo", "autoscale"})
+_NULLABLE: Final = frozenset({"timeout", "slo", "autoscale", "await_timeout"})
 
 
 class PoolRetryOut(Out):
@@ -143,6 +150,8 @@ class PoolOut(Out):
     default_duration: float
     slo: dict[str, float] | None
     autoscale: AutoscaleOut | None
+    unknown_dependency: str
+    await_timeout: float | None
     config: Config | None
     waiting: dict[str, int] = Field(description="Ready tasks by class")
     scheduled: int = Field(description="Tasks that wait for a time or for other tasks")
@@ -178,6 +187,8 @@ def present_pool(found: PoolDetail, *, with_config: bool) -> PoolOut:
         default_duration=s.duration_default_s,
         slo=None if s.slo is None else dict(s.slo),
         autoscale=None if s.autoscale is None else AutoscaleOut.of(s.autoscale),
+        unknown_dependency=s.unknown_dependency.value,
+        await_timeout=s.await_timeout_s,
         config=dict(s.config) if with_config else None,
         waiting=dict(found.waiting),
         scheduled=found.scheduled,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -13,8 +14,10 @@ from pydantic.config import JsonDict
 from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.bodies import PAYLOAD_BYTES_MAX
 from scheduler.api.fields import Ahead, Json, Moment, Name, Number, Priority, Reason, Seconds, Text
+from scheduler.api.graph_schemas import AfterIn, AfterOut, GroupName, Join, present_after
 from scheduler.errors import FieldError, Refused
 from scheduler.policy.admission import ATTEMPTS_MAX, RetrySettings, Submission
+from scheduler.policy.graph import EDGES_PER_TASK_MAX
 from scheduler.policy.payload import fault_in_json
 from scheduler.policy.types import PriorityClass
 from scheduler.reads.tasks import AttemptRow, LeaseRow, TaskDetail, TaskRow
@@ -65,6 +68,9 @@ class TaskIn(In):
         default={}, description="Amounts of shared limits, all taken before the task starts"
     )
     tags: dict[Name, Annotated[Text, Field(max_length=256)]] | None = Field(None, max_length=TAGS_MAX)
+    after: list[AfterIn] = Field(
+        default=[], max_length=EDGES_PER_TASK_MAX, description="Tasks to come after; it starts once all ended as asked"
+    )
 
     @model_validator(mode="after")
     def _one_of_each(self) -> TaskIn:
@@ -90,6 +96,7 @@ class TaskIn(In):
             retry=_retry(self.retry),
             resources=self.resources,
             tags=self.tags,
+            after=tuple(each.dependency() for each in self.after),
         )
 
 
@@ -97,6 +104,18 @@ class SubmitIn(TaskIn):
     """A task to run, with its tenant where the token does not say it."""
 
     tenant: Text | None = Field(None, description="Whose task it is; needed with a token of every tenant")
+    group: GroupName | None = None
+    join: Join | None = Field(None, description="What the first failure does to the rest of the group")
+
+    @model_validator(mode="after")
+    def _group_of_join(self) -> SubmitIn:
+        if self.join is not None and self.group is None:
+            raise ValueError("Give the group that is to be joined.")
+        return self
+
+    def submission(self, place: int | None = None) -> Submission:
+        """The task with its group."""
+        return replace(super().submission(place), group=self.group, join=self.join)
 
 
 class BatchIn(In):
@@ -104,6 +123,14 @@ class BatchIn(In):
 
     tasks: Annotated[list[TaskIn], Field(min_length=1, max_length=BATCH_TASKS_MAX)]
     tenant: Text | None = None
+    join: Join | None = Field(
+        None, description="fail_fast: the first failure cancels the rest; best_effort (default): it does not"
+    )
+    group: GroupName | None = Field(None, description="To look at and cancel them together; made up when left out")
+
+    def submissions(self) -> list[Submission]:
+        """The tasks as the services take them. Raises Refused."""
+        return [replace(t.submission(n), group=self.group, join=self.join) for n, t in enumerate(self.tasks)]
 
 
 class ReasonIn(In):
@@ -130,9 +157,16 @@ class AcceptedOut(Out):
 
 
 class BatchOut(Out):
-    """The tasks of a batch, in order."""
+    """The tasks of a batch, in order; `group` is the name of the one they are in."""
 
     tasks: list[AcceptedOut]
+    group: str | None = None
+
+    @classmethod
+    def of(cls, accepted: list[Accepted], group: str | None) -> BatchOut:
+        """From what the service answered; `group` as it was asked for."""
+        found = next((a.group for a in accepted if a.group is not None), group)
+        return cls(tasks=[AcceptedOut.of(a) for a in accepted], group=found)
 
 
 class AttemptOut(Out):
@@ -175,6 +209,8 @@ class TaskOut(Out):
 class TaskDetailOut(TaskOut):
     """A task with its attempts, newest first, and its result once it has succeeded."""
 
+    group: str | None
+    after: list[AfterOut]
     cancel_requested: bool
     history: list[AttemptOut]
     result: Json = None
@@ -274,6 +310,8 @@ def present_detail(found: TaskDetail) -> TaskDetailOut:
         history.insert(0, _running(lease))
     return TaskDetailOut(
         **present_task(found.task),
+        group=found.group,
+        after=[present_after(each) for each in found.after],
         cancel_requested=lease is not None and lease.cancel_requested,
         history=history,
         result=None if found.result is None else orjson.Fragment(found.result),

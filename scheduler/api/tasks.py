@@ -107,10 +107,10 @@ def submit_tasks(request: HttpRequest, body: BatchIn) -> HttpResponse:
     caller = caller_of(request)
     tenant = tenant_for_submit(caller, body.tenant)
     check_pools(caller, {task.pool for task in body.tasks})
-    submissions = [task.submission(place) for place, task in enumerate(body.tasks)]
+    submissions = body.submissions()
 
     def act() -> tuple[int, BatchOut]:
-        return 202, BatchOut(tasks=[AcceptedOut.of(a) for a in submit_batch(tenant, submissions)])
+        return 202, BatchOut.of(submit_batch(tenant, submissions), body.group)
 
     return once_per_key(request, act)
 

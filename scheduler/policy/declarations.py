@@ -14,6 +14,7 @@ from typing import Final
 from scheduler.errors import FieldError
 from scheduler.policy.admission import ATTEMPTS_MAX
 from scheduler.policy.autoscale import AutoscaleSettings
+from scheduler.policy.graph import UnknownDependency
 from scheduler.policy.payload import fault_in_json, fault_in_text
 from scheduler.policy.types import PriorityClass, ResourceKind
 
@@ -41,6 +42,7 @@ class PoolSettings:
     """What an operator may set on a pool. Times in seconds; `timeout_s` None: attempts may take as long they like.
 
     `slo` is the wait that a class (by its label) may have. `autoscale` None: the number of slots is fixed.
+    `await_timeout_s` None: a key that nobody has used is awaited for ever, where it is awaited.
     """
 
     config: Mapping[str, object] = field(default_factory=dict)
@@ -56,6 +58,8 @@ class PoolSettings:
     duration_default_s: float = 1.0
     slo: Mapping[str, float] | None = None
     autoscale: AutoscaleSettings | None = None
+    unknown_dependency: UnknownDependency = UnknownDependency.REJECT
+    await_timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +115,7 @@ def faults_in_pool(name: str, executor: str, settings: PoolSettings) -> Faults:
         _outside("default_duration", s.duration_default_s, 0.001, DURATION_MAX_S),
         *_faults_in_slo(s.slo or {}),
         *(_faults_in_autoscale(s.autoscale) if s.autoscale is not None else ()),
+        None if s.await_timeout_s is None else _outside("await_timeout", s.await_timeout_s, 0.0, DURATION_MAX_S),
     ]
     return tuple(fault for fault in found if fault is not None)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from scheduler.policy.graph import ComesAfter, EdgeCondition
 from scheduler.policy.limits import limit_at, shortage
 from scheduler.policy.states import TERMINAL, TaskState
 from scheduler.policy.types import PriorityClass, ResourceView, WaitReason
@@ -18,6 +19,9 @@ from scheduler.policy.types import PriorityClass, ResourceView, WaitReason
 POSITION_MAX: Final = 10_000
 MINUTE_S: Final = 60.0
 HOUR_S: Final = 3_600.0
+PARENTS_NAMED_MAX: Final = 3
+"""Of those that a task waits for, in the sentence; and in its details:"""
+PARENTS_SHOWN_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class WaitingTask:
     due_at: float | None
     needs: tuple[Need, ...]
     last_failure: str | None = None
+    after: tuple[ComesAfter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ def explain(task: WaitingTask, around: Surroundings) -> tuple[Reason, ...]:
         return (_ended(task),)
     gates = (*_pool_gates(around), *_tenant_gates(task, around))
     if task.state is not TaskState.READY:
-        return (_not_ready(task, around.now), *gates)
+        return (_not_ready(task, around.now), *_not_before(task, around.now), *gates)
     reasons = (*gates, *_resource_gates(task, around.now), *_slot_gates(around), *_behind(around))
     return reasons or (Reason("next", "Nothing holds it back: it starts at the next plan.", {}),)
 
@@ -111,7 +116,7 @@ _ENDINGS: Final = {
     TaskState.FAILED: "has failed for good",
     TaskState.DEAD_LETTERED: "has used up its attempts, or met a fault that repeating does not mend",
     TaskState.CANCELLED: "was cancelled",
-    TaskState.SKIPPED: "was skipped, because a task that it needed did not end as it needs",
+    TaskState.SKIPPED: "was skipped",
     TaskState.MISSED: "missed the time by which it had to start",
     TaskState.SHED: "was dropped while there was too much to do",
 }
@@ -121,12 +126,16 @@ def _ended(task: WaitingTask) -> Reason:
     detail: dict[str, object] = {"attempts": task.attempts, "max_attempts": task.max_attempts}
     told = task.state in (TaskState.FAILED, TaskState.DEAD_LETTERED) and task.last_failure
     said = f". Its last attempt: {task.last_failure}" if told else "."
+    spoiled = [each for each in task.after if each.met is False]
+    if task.state is TaskState.SKIPPED and spoiled:
+        detail |= {"because": [_shown(each) for each in spoiled[:PARENTS_SHOWN_MAX]]}
+        said = f", because it comes after {_listed([_missed(each) for each in spoiled])}."
     return Reason(task.state.value, f"It does not wait any more: it {_ENDINGS[task.state]}{said}", detail)
 
 
 def _not_ready(task: WaitingTask, now: float) -> Reason:
     if task.state is TaskState.BLOCKED:
-        return Reason(WaitReason.BLOCKED_ON, "It waits for other tasks to end.")
+        return _blocked(task)
     due_at = task.due_at or now
     detail: dict[str, object] = {"due_at": due_at, "in_s": _in_s(due_at, now)}
     if task.state is TaskState.RETRYING:
@@ -136,6 +145,53 @@ def _not_ready(task: WaitingTask, now: float) -> Reason:
             WaitReason.RETRY_AT, text, detail | {"attempts": task.attempts, "max_attempts": task.max_attempts}
         )
     return Reason(WaitReason.SCHEDULED_UNTIL, f"It is to start at {_clock(due_at)}, {_soon(due_at, now)}.", detail)
+
+
+def _not_before(task: WaitingTask, now: float) -> list[Reason]:
+    """Of a blocked task that has a start time too."""
+    if task.state is not TaskState.BLOCKED or task.due_at is None or task.due_at <= now:
+        return []
+    text = f"It is not to start before {_clock(task.due_at)}, {_soon(task.due_at, now)}."
+    return [Reason(WaitReason.SCHEDULED_UNTIL, text, {"due_at": task.due_at, "in_s": _in_s(task.due_at, now)})]
+
+
+def _blocked(task: WaitingTask) -> Reason:
+    waits_for = [each for each in task.after if each.met is None]
+    if not waits_for:
+        return Reason(WaitReason.BLOCKED_ON, "It waits for other tasks to end.")
+    text = f"It waits for {_listed([_awaited(each) for each in waits_for])}."
+    detail = {"waits_for": [_shown(each) for each in waits_for[:PARENTS_SHOWN_MAX]], "count": len(waits_for)}
+    return Reason(WaitReason.BLOCKED_ON, text, detail)
+
+
+_WANTED: Final = {
+    EdgeCondition.SUCCESS: "succeed",
+    EdgeCondition.FAILURE: "fail",
+    EdgeCondition.COMPLETE: "end",
+}
+
+
+def _awaited(each: ComesAfter) -> str:
+    where = "which nobody has submitted yet" if each.state is None else f"now {each.state}"
+    return f"{each.name} to {_WANTED[each.on]} ({where})"
+
+
+def _missed(each: ComesAfter) -> str:
+    if each.state is None:
+        return f"{each.name}, which nobody submitted in time"
+    return f"{each.name}, which had to {_WANTED[each.on]} and is {each.state}"
+
+
+def _shown(each: ComesAfter) -> dict[str, object]:
+    state = None if each.state is None else each.state.value
+    return {"key": each.key, "id": each.id, "on": each.on.value, "state": state}
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - PARENTS_NAMED_MAX
+    if more > 0:
+        return f"{', '.join(names[:PARENTS_NAMED_MAX])} and {more} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def _pool_gates(around: Surroundings) -> list[Reason]:

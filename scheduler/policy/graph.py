@@ -76,6 +76,21 @@ class KnownParent(NamedTuple):
     state: TaskState
 
 
+class ComesAfter(NamedTuple):
+    """One of those that a stored task comes after. `state` is None while nobody has used the key, `met` while open."""
+
+    key: str | None
+    id: TaskId | None
+    on: EdgeCondition
+    state: TaskState | None
+    met: bool | None
+
+    @property
+    def name(self) -> str:
+        """The key, or the id where it was named by that."""
+        return self.key if self.key is not None else f"task {self.id}"
+
+
 class Node(NamedTuple):
     """One task of a submission. `scope` keeps tenants apart; `awaits`: unknown keys are waited for."""
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.errors import FieldError, NotFound, Refused
+from scheduler.policy.graph import EDGES_PER_TASK_MAX, ComesAfter, Links
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import PoolId, PriorityClass, TaskId, TenantId
-from scheduler.store import control
+from scheduler.store import control, graphs
 from scheduler.store import tasks as store
 from scheduler.store.tasks import AttemptRow, LeaseRow, TaskRow
 
 __all__ = [
     "AttemptRow",
+    "ComesAfter",
     "LeaseRow",
     "TaskDetail",
     "TaskPage",
@@ -34,12 +36,17 @@ _ID: Final = re.compile(r"[1-9][0-9]{0,18}")
 
 @dataclass(frozen=True, slots=True)
 class TaskDetail:
-    """A task with its attempts, newest first, the attempt that runs now, and its result as JSON text."""
+    """A task with its attempts, newest first, the attempt that runs now, and its result as JSON text.
+
+    `after` are those it comes after, in the order in which it named them; `group` is the name of its group.
+    """
 
     task: TaskRow
     attempts: tuple[AttemptRow, ...]
     running: LeaseRow | None
     result: str | None
+    after: tuple[ComesAfter, ...] = ()
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,8 @@ def task_detail(task: TaskId, tenant: TenantId | None) -> TaskDetail:
     lease = store.load_lease(task) if row.state is TaskState.RUNNING else None
     result = store.load_result(task) if row.state is TaskState.SUCCEEDED else None
     attempts = tuple(store.load_attempts(task)) if row.attempts or row.replays else ()
-    return TaskDetail(row, attempts, lease, result)
+    after = tuple(graphs.load_parents(task, rows_max=EDGES_PER_TASK_MAX)) if row.links & Links.PARENTS else ()
+    return TaskDetail(row, attempts, lease, result, after, row.group)
 
 
 def list_tasks(query: TaskQuery, tenant: TenantId | None, *, cursor: str | None, rows_max: int) -> TaskPage:

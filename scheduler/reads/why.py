@@ -17,15 +17,19 @@ from scheduler.policy.explain import (
     explain,
     position,
 )
+from scheduler.policy.graph import EDGES_PER_TASK_MAX
 from scheduler.policy.order import score
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import WORKER_FRESH_S, LaneKey, PoolId, PriorityClass, TaskId, TaskView, TenantId
 from scheduler.reads.resources import at_level
 from scheduler.reads.tasks import ID_MAX
-from scheduler.store import control, dispatch, overview, resources, tasks
+from scheduler.store import control, dispatch, graphs, overview, resources, tasks
 
 LANES_MAX: Final = 500
 """Lanes looked at for the position: beyond that many, the most urgent classes."""
+
+_OF_PARENTS: Final = (TaskState.BLOCKED, TaskState.SKIPPED)
+"""States that are explained by those that the task comes after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ def _task(row: tasks.TaskRow) -> WaitingTask:
         due_at=row.due_at,
         needs=_needs(row),
         last_failure=attempts[0].message if attempts else None,
+        after=tuple(graphs.load_parents(row.id, rows_max=EDGES_PER_TASK_MAX)) if row.state in _OF_PARENTS else (),
     )
 
 

@@ -69,16 +69,12 @@ def spread(ended: Sequence[Ended], groups: Sequence[GroupId] = (), decided: Sequ
 
 
 def _decide(leaving: Mapping[TaskId, TaskState], decided: Sequence[DecidedEdge], locked: set[TaskId]) -> int:
-    """Decide edges until nobody is left who came after the locking; returns how many tasks may start."""
-    ends = dict(leaving)
-    freed = 0
+    """Decide edges, once nobody is left who came after the locking; returns how many tasks may start."""
     while True:
-        moved, late = store.decide_followers(ends.items(), decided, locked)
-        freed += sum(state is not TaskState.SKIPPED for state in moved.values())
+        moved, late = store.decide_followers(leaving.items(), decided, locked)
         if not late:
-            return freed
-        ends |= {task: state for task, state in moved.items() if state is TaskState.SKIPPED}
-        locked = store.lock_followers(ends.items(), decided)
+            return sum(state is not TaskState.SKIPPED for state in moved.values())
+        locked |= store.lock_followers(leaving.items(), decided)
 
 
 def link(children: Sequence[TaskId] | None = None) -> int:

@@ -10,6 +10,7 @@ import orjson
 
 from scheduler.policy.autoscale import AutoscaleSettings
 from scheduler.policy.declarations import PoolSettings
+from scheduler.policy.graph import UnknownDependency
 from scheduler.policy.types import PoolId, TenantId
 from scheduler.store import queries
 
@@ -103,7 +104,7 @@ def load_pools(names: Sequence[str] | None = None) -> list[PoolRow]:
 
 def _pool(row: queries.Row) -> PoolRow:
     pool, name, executor, config, slots_min, slots_max, slots, max_attempts, initial_s, multiplier, max_s, *tail = row
-    lease_ttl_s, timeout_s, duration_default_s, slo, autoscale, *pause_and_version = tail
+    lease_ttl_s, timeout_s, duration_default_s, slo, autoscale, unknown_dependency, await_timeout_s, *rest = tail
     settings = PoolSettings(
         config=orjson.loads(config),
         slots_min=slots_min,
@@ -118,8 +119,10 @@ def _pool(row: queries.Row) -> PoolRow:
         duration_default_s=duration_default_s,
         slo=None if slo is None else orjson.loads(slo),
         autoscale=None if autoscale is None else AutoscaleSettings(**orjson.loads(autoscale)),
+        unknown_dependency=UnknownDependency(unknown_dependency),
+        await_timeout_s=await_timeout_s,
     )
-    return PoolRow(PoolId(pool), name, executor, settings, *pause_and_version)
+    return PoolRow(PoolId(pool), name, executor, settings, *rest)
 
 
 def add_pool(name: str, executor: str, settings: PoolSettings) -> PoolId | None:
@@ -149,6 +152,8 @@ def _pool_params(settings: PoolSettings) -> dict[str, Any]:
         "duration_default_s": settings.duration_default_s,
         "slo": _json(settings.slo),
         "autoscale": None if settings.autoscale is None else orjson.dumps(settings.autoscale).decode(),
+        "unknown_dependency": settings.unknown_dependency.value,
+        "await_timeout_s": settings.await_timeout_s,
     }
 
 

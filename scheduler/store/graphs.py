@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from scheduler.policy.graph import VERDICTS, EdgeCondition, KnownParent, Links, NewEdge, Target
+from scheduler.policy.graph import VERDICTS, ComesAfter, EdgeCondition, KnownParent, Links, NewEdge, Target
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import TaskId
 from scheduler.policy.upstream import Outcome
@@ -51,21 +51,6 @@ class DecidedEdge(NamedTuple):
     child: TaskId
     place: int
     met: bool
-
-
-class ParentRow(NamedTuple):
-    """One of those a task comes after. `state` is None while nobody has used the key."""
-
-    key: str | None
-    id: TaskId | None
-    on: EdgeCondition
-    state: TaskState | None
-    met: bool | None
-
-    @property
-    def name(self) -> str:
-        """The key, or the id where it was named by that."""
-        return self.key if self.key is not None else f"task {self.id}"
 
 
 def find_parents(targets: Sequence[Target]) -> dict[Target, KnownParent]:
@@ -180,10 +165,10 @@ def set_linked(edges: Sequence[UnlinkedEdge]) -> None:
     )
 
 
-def load_parents(task: TaskId, *, rows_max: int) -> list[ParentRow]:
+def load_parents(task: TaskId, *, rows_max: int) -> list[ComesAfter]:
     """Those that a task comes after, in the order in which it named them."""
     return [
-        ParentRow(key, parent, EdgeCondition(on), None if state is None else TaskState(state), met)
+        ComesAfter(key, parent, EdgeCondition(on), None if state is None else TaskState(state), met)
         for key, parent, on, state, met in queries.fetch(_SQL["read_parents"], {"task": task, "rows_max": rows_max})
     ]
 

@@ -72,12 +72,6 @@ def count_members(group: GroupId) -> dict[TaskState, int]:
     return {TaskState(state): n for state, n in queries.fetch(_SQL["count_members"], {"group": group})}
 
 
-def load_name(task: TaskId) -> str | None:
-    """The name of a task's group."""
-    row = queries.fetch_one(_SQL["group_of_task"], {"task": task})
-    return None if row is None else row[0]
-
-
 def fail(tasks: Iterable[TaskId]) -> list[GroupId]:
     """End the groups of these failed tasks that fail fast and have not ended; returns which."""
     return [GroupId(row[0]) for row in queries.fetch(_SQL["fail_groups"], {"tasks": queries.array(tasks)})]

@@ -56,6 +56,8 @@ class TaskRow:
     expected_s: float
     latest_start: float | None
     resource_names: tuple[str, ...]
+    links: Links
+    group: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +122,10 @@ def load(tasks: Sequence[TaskId], *, tenant: TenantId | None) -> list[TaskRow]:
 
 def _row(row: queries.Row) -> TaskRow:
     head, priority, state, tail = row[:4], row[4], row[5], row[6:]
-    *middle, amounts, resources, tags, expected_s, latest_start, names = tail
+    *middle, amounts, resources, tags, expected_s, latest_start, names, links, group = tail
     values: list[Any] = [*head, PriorityClass(priority), TaskState(state), *middle, tuple(amounts), tuple(resources)]
     values += [None if tags is None else orjson.loads(tags), expected_s, latest_start, tuple(names)]
+    values += [Links(links), group]
     return TaskRow(*values)
 
 

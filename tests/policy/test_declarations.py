@@ -17,6 +17,7 @@ from scheduler.policy.declarations import (
     faults_in_scopes,
     faults_in_tenant,
 )
+from scheduler.policy.graph import UnknownDependency
 from scheduler.policy.types import ResourceKind
 
 BUCKET, SEMAPHORE = ResourceKind.TOKEN_BUCKET, ResourceKind.SEMAPHORE
@@ -49,6 +50,8 @@ def test_the_widest_pool_is_fine() -> None:
         timeout_s=7 * 86_400.0,
         slo={"critical": 0.001, "high": 2.0, "normal": 60.0, "low": 7 * 86_400.0},
         autoscale=AutoscaleSettings(target_utilization=1.0, reservation_horizon_s=0.0, cooldown_s=0.0),
+        unknown_dependency=UnknownDependency.AWAIT,
+        await_timeout_s=7 * 86_400.0,
     )
     assert faults_in_pool("llm", "llm", widest) == ()
 
@@ -75,6 +78,7 @@ def test_the_widest_pool_is_fine() -> None:
         ({"lease_ttl_s": math.nan}, "lease_ttl"),
         ({"timeout_s": 0.0}, "timeout"),
         ({"duration_default_s": 0.0}, "default_duration"),
+        ({"await_timeout_s": -1.0}, "await_timeout"),
         ({"config": {"a": "\x00"}}, "config"),
     ],
 )

@@ -13,6 +13,8 @@ from tests.support.work import make_pool, make_tenant, submit_tasks
 pytestmark = pytest.mark.django_db
 
 LANE = {"pools": "{1}", "priorities": "{2}", "tenants": "{1}", "demands": "{1}", "needed": "{1}", "width": 10}
+_FOLLOWERS = "parents conditions mets fate_conditions fate_mets edge_children edge_places edge_mets own locked"
+FOLLOWERS: dict[str, Any] = dict.fromkeys(_FOLLOWERS.split(), "{}")
 
 
 def plan_of(file: str, name: str, params: dict[str, Any]) -> str:
@@ -42,6 +44,12 @@ def many_tasks() -> None:
         ("overview.sql", "oldest_waiting", {}, "task_ready_by_lane"),
         ("overview.sql", "recent_failures", {"rows_max": 10}, "attempt_failures"),
         ("tasks.sql", "attempts_of_task", {"task": 1, "rows_max": 10}, "attempt_pkey"),
+        ("graphs.sql", "lock_followers", FOLLOWERS, "task_edge_open"),
+        ("graphs.sql", "decide_followers", FOLLOWERS, "task_edge_open"),
+        ("graphs.sql", "read_unlinked", {"children": None, "edges_max": 10}, "task_edge_unlinked"),
+        ("groups.sql", "waiting_members", {"groups": "{1}"}, "task_payload_by_group"),
+        ("groups.sql", "tell_members", {"groups": "{1}"}, "task_payload_by_group"),
+        ("groups.sql", "read_closing", {"groups_max": 10}, "task_group_closing"),
     ],
 )
 def test_statement_walks_its_index(file: str, name: str, params: dict[str, Any], index: str) -> None:

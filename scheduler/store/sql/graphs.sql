@@ -20,6 +20,9 @@ FROM unnest(%(children)s::bigint[], %(places)s::smallint[], %(parents)s::bigint[
 -- Lock every blocked task that what has ended may move, in id order: two ends that meet in one graph take turns and
 -- cannot wait for each other. `verdict` says what each end makes of the edges that lead away, `fate` what the end of a
 -- task that is skipped in turn does. Decide in a later statement: it has to see what was committed while this one waited.
+-- Subqueries with OFFSET 0 are walked once for each row before them, along their index, `= ANY(ARRAY(…))` finds rows by
+-- their ids, and `num_nulls(met) = 1` is an open edge for which task_edge_open is not tried: the statistics of these
+-- tables are always old, and the optimizer's other ways read all open edges for each step through the graph.
 WITH RECURSIVE verdict AS MATERIALIZED (
     SELECT * FROM unnest(%(parents)s::bigint[], %(conditions)s::text[], %(mets)s::boolean[])
         AS v(parent_id, condition, met)
@@ -29,35 +32,47 @@ fate AS MATERIALIZED (
 ),
 met_directly AS MATERIALIZED (
     SELECT e.child_id, v.met
-    FROM verdict v JOIN task_edge e ON e.parent_id = v.parent_id AND e.condition = v.condition AND e.met IS NULL
+    FROM verdict v
+    CROSS JOIN LATERAL (
+        SELECT child_id FROM task_edge
+        WHERE parent_id = v.parent_id AND met IS NULL AND condition = v.condition OFFSET 0
+    ) e
     UNION ALL
     SELECT d.child_id, d.met
     FROM unnest(%(edge_children)s::bigint[], %(edge_mets)s::boolean[]) AS d(child_id, met)
 ),
 skipped(id) AS (
-    SELECT d.child_id FROM met_directly d JOIN task c ON c.id = d.child_id AND c.state = 'blocked' WHERE NOT d.met
+    SELECT c.id
+    FROM met_directly d
+    CROSS JOIN LATERAL (SELECT id FROM task WHERE id = d.child_id AND state = 'blocked' OFFSET 0) c
+    WHERE NOT d.met
+    UNION
+    SELECT c.id
+    FROM skipped s
+    CROSS JOIN LATERAL (
+        SELECT child_id FROM task_edge
+        WHERE parent_id = s.id AND met IS NULL AND condition IN (SELECT condition FROM fate WHERE NOT met) OFFSET 0
+    ) e
+    CROSS JOIN LATERAL (SELECT id FROM task WHERE id = e.child_id AND state = 'blocked' OFFSET 0) c
+),
+reached AS MATERIALIZED (
+    SELECT child_id AS id FROM met_directly
+    UNION SELECT id FROM skipped
     UNION
     SELECT e.child_id
     FROM skipped s
-    JOIN task_edge e ON e.parent_id = s.id AND e.met IS NULL
-    JOIN fate f ON f.condition = e.condition AND NOT f.met
-    JOIN task c ON c.id = e.child_id AND c.state = 'blocked'
-),
-reached AS (
-    SELECT child_id AS id FROM met_directly
-    UNION SELECT id FROM skipped
-    UNION SELECT e.child_id FROM skipped s JOIN task_edge e ON e.parent_id = s.id AND e.met IS NULL
+    CROSS JOIN LATERAL (SELECT child_id FROM task_edge WHERE parent_id = s.id AND met IS NULL OFFSET 0) e
     UNION SELECT unnest(%(own)s::bigint[])
 )
 SELECT t.id FROM task t
-WHERE t.id IN (SELECT id FROM reached) AND t.state = 'blocked'
+WHERE t.id = ANY(ARRAY(SELECT id FROM reached)) AND t.state = 'blocked'
 ORDER BY t.id
 FOR NO KEY UPDATE OF t;
 
 -- name: decide_followers
 -- Decide the edges that lead away from what has ended, skip the locked tasks that can never start, and let go those that
--- wait for nothing any more. A row without a state is a task that came after the locking: lock again and repeat; its
--- edges are untouched. Edges of tasks that have left `blocked` are decided too, so that none stays open for ever.
+-- wait for nothing any more. Rows without a state are blocked tasks that came after the locking: then nothing is done,
+-- lock again and repeat. Edges of tasks that have left `blocked` are decided too, so that none stays open for ever.
 WITH RECURSIVE verdict AS MATERIALIZED (
     SELECT * FROM unnest(%(parents)s::bigint[], %(conditions)s::text[], %(mets)s::boolean[])
         AS v(parent_id, condition, met)
@@ -65,66 +80,82 @@ WITH RECURSIVE verdict AS MATERIALIZED (
 fate AS MATERIALIZED (
     SELECT * FROM unnest(%(fate_conditions)s::text[], %(fate_mets)s::boolean[]) AS f(condition, met)
 ),
-locked AS MATERIALIZED (SELECT unnest(%(locked)s::bigint[]) AS id),
 met_directly AS MATERIALIZED (
     SELECT e.child_id, e.place, v.met
-    FROM verdict v JOIN task_edge e ON e.parent_id = v.parent_id AND e.condition = v.condition AND e.met IS NULL
+    FROM verdict v
+    CROSS JOIN LATERAL (
+        SELECT child_id, place FROM task_edge
+        WHERE parent_id = v.parent_id AND met IS NULL AND condition = v.condition OFFSET 0
+    ) e
     UNION
     SELECT e.child_id, e.place, d.met
     FROM unnest(%(edge_children)s::bigint[], %(edge_places)s::smallint[], %(edge_mets)s::boolean[])
          AS d(child_id, place, met)
-    JOIN task_edge e ON e.child_id = d.child_id AND e.place = d.place AND e.met IS NULL
+    CROSS JOIN LATERAL (
+        SELECT child_id, place FROM task_edge
+        WHERE child_id = d.child_id AND place = d.place AND met IS NULL OFFSET 0
+    ) e
 ),
 skipped(id) AS (
-    SELECT d.child_id FROM met_directly d JOIN locked l ON l.id = d.child_id WHERE NOT d.met
+    SELECT c.id
+    FROM met_directly d
+    CROSS JOIN LATERAL (SELECT id FROM task WHERE id = d.child_id AND state = 'blocked' OFFSET 0) c
+    WHERE NOT d.met
     UNION
-    SELECT e.child_id
+    SELECT c.id
     FROM skipped s
-    JOIN task_edge e ON e.parent_id = s.id AND e.met IS NULL
-    JOIN fate f ON f.condition = e.condition AND NOT f.met
-    JOIN locked l ON l.id = e.child_id
+    CROSS JOIN LATERAL (
+        SELECT child_id FROM task_edge
+        WHERE parent_id = s.id AND met IS NULL AND condition IN (SELECT condition FROM fate WHERE NOT met) OFFSET 0
+    ) e
+    CROSS JOIN LATERAL (SELECT id FROM task WHERE id = e.child_id AND state = 'blocked' OFFSET 0) c
 ),
 reached AS MATERIALIZED (
-    SELECT d.child_id, d.place, d.met, l.id IS NOT NULL AS is_locked, c.state = 'blocked' AS is_blocked
-    FROM (
-        SELECT child_id, place, met FROM met_directly
-        UNION
-        SELECT e.child_id, e.place, f.met
-        FROM skipped s
-        JOIN task_edge e ON e.parent_id = s.id AND e.met IS NULL
-        JOIN fate f ON f.condition = e.condition
-    ) d
-    JOIN task c ON c.id = d.child_id
-    LEFT JOIN locked l ON l.id = d.child_id
+    SELECT child_id, place, met FROM met_directly
+    UNION
+    SELECT e.child_id, e.place, f.met
+    FROM skipped s
+    CROSS JOIN LATERAL (
+        SELECT child_id, place, condition FROM task_edge WHERE parent_id = s.id AND met IS NULL OFFSET 0
+    ) e
+    JOIN fate f ON f.condition = e.condition
 ),
-decided AS MATERIALIZED (SELECT child_id, place, met FROM reached WHERE is_locked OR NOT is_blocked),
+late AS MATERIALIZED (
+    SELECT c.id
+    FROM (SELECT DISTINCT child_id FROM reached EXCEPT SELECT unnest(%(locked)s::bigint[])) r
+    CROSS JOIN LATERAL (SELECT id FROM task WHERE id = r.child_id AND state = 'blocked' OFFSET 0) c
+),
+decided AS MATERIALIZED (SELECT child_id, place, met FROM reached WHERE NOT EXISTS (SELECT FROM late)),
 marked AS (
     UPDATE task_edge e SET met = d.met FROM decided d
-    WHERE e.child_id = d.child_id AND e.place = d.place AND e.met IS NULL
+    WHERE e.child_id = ANY(ARRAY(SELECT child_id FROM decided))
+      AND e.child_id = d.child_id AND e.place = d.place AND num_nulls(e.met) = 1
 ),
 freed AS (
     SELECT d.child_id AS id
-    FROM decided d JOIN locked l ON l.id = d.child_id
-    WHERE d.child_id NOT IN (SELECT id FROM skipped)
-    GROUP BY d.child_id
-    HAVING count(*) = (SELECT count(*) FROM task_edge e WHERE e.child_id = d.child_id AND e.met IS NULL)
-),
-outcome AS (
-    SELECT id, true AS is_skipped FROM skipped UNION ALL SELECT id, false FROM freed
+    FROM (SELECT child_id, count(*) AS n FROM decided GROUP BY child_id) d
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS n FROM task_edge WHERE child_id = d.child_id AND num_nulls(met) = 1 OFFSET 0
+    ) open
+    WHERE d.n = open.n AND d.child_id NOT IN (SELECT id FROM skipped)
 ),
 moved AS (
     UPDATE task t
-    SET state = CASE WHEN o.is_skipped THEN 'skipped' WHEN t.due_at > moment.now THEN 'scheduled' ELSE 'ready' END,
-        ready_at = CASE WHEN NOT o.is_skipped AND (t.due_at > moment.now) IS NOT TRUE THEN moment.now END,
-        due_at = CASE WHEN NOT o.is_skipped AND t.due_at > moment.now THEN t.due_at END,
-        finished_at = CASE WHEN o.is_skipped THEN moment.now END
-    FROM outcome o CROSS JOIN (SELECT clock_timestamp() AS now) moment
-    WHERE t.id = o.id AND t.state = 'blocked'
+    SET state = CASE WHEN t.id NOT IN (SELECT id FROM freed) THEN 'skipped'
+                     WHEN t.due_at > moment.now THEN 'scheduled'
+                     ELSE 'ready' END,
+        ready_at = CASE WHEN t.id IN (SELECT id FROM freed) AND (t.due_at > moment.now) IS NOT TRUE THEN moment.now END,
+        due_at = CASE WHEN t.id IN (SELECT id FROM freed) AND t.due_at > moment.now THEN t.due_at END,
+        finished_at = CASE WHEN t.id NOT IN (SELECT id FROM freed) THEN moment.now END
+    FROM (SELECT clock_timestamp() AS now) moment
+    WHERE t.id = ANY(ARRAY(SELECT id FROM freed
+                           UNION ALL SELECT id FROM skipped WHERE NOT EXISTS (SELECT FROM late)))
+      AND t.state = 'blocked'
     RETURNING t.id, t.state
 )
 SELECT id, state FROM moved
 UNION ALL
-SELECT DISTINCT child_id, NULL FROM reached WHERE is_blocked AND NOT is_locked;
+SELECT id, NULL FROM late;
 
 -- name: read_unlinked
 -- Edges whose parent is not known to carry the flag yet, with the parent as far as there is one, and whether the time to

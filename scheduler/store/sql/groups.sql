@@ -20,9 +20,6 @@ SELECT t.state, count(*) FROM task_payload p JOIN task t ON t.id = p.task_id
 WHERE p.group_id = %(group)s
 GROUP BY t.state;
 
--- name: group_of_task
-SELECT g.name FROM task_payload p JOIN task_group g ON g.id = p.group_id WHERE p.task_id = %(task)s;
-
 -- name: fail_groups
 -- The groups of these failed tasks that fail fast end here. A group that is locked is just being ended by another.
 WITH failed AS (

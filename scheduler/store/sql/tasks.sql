@@ -27,7 +27,8 @@ SELECT t.id, tenant.slug, pool.name, t.kind, t.priority, t.state, t.key, t.attem
        extract(epoch FROM p.deadline_at)::float8, t.tenant_id, t.pool_id, t.demand_id, t.amounts, d.resource_ids,
        p.tags, t.expected_s, extract(epoch FROM t.latest_start)::float8,
        ARRAY(SELECT r.name FROM unnest(d.resource_ids) WITH ORDINALITY AS i(id, place)
-             JOIN resource r ON r.id = i.id ORDER BY i.place)
+             JOIN resource r ON r.id = i.id ORDER BY i.place),
+       t.links, (SELECT g.name FROM task_group g WHERE g.id = p.group_id)
 FROM task t
 JOIN tenant ON tenant.id = t.tenant_id
 JOIN pool ON pool.id = t.pool_id
