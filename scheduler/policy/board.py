@@ -6,11 +6,14 @@ A group is the lanes of one (pool, class).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from heapq import heapify, heappop, heappush, heapreplace
+from math import inf, nextafter
 from typing import TYPE_CHECKING
 
-from scheduler.policy.limits import Limit, limit_at
+from scheduler.policy.limits import EPSILON, Limit, limit_at
 from scheduler.policy.order import OrderPolicy, score
+from scheduler.policy.types import SetAside, WaitReason
 
 if TYPE_CHECKING:
     from scheduler.policy.types import (
@@ -20,8 +23,10 @@ if TYPE_CHECKING:
         PriorityClass,
         ResourceId,
         ResourceView,
+        TaskId,
         TaskView,
         TenantId,
+        TenantView,
         WorkerId,
         WorkerView,
     )
@@ -32,9 +37,12 @@ class Level:
 
     A level of a later time than now (the clock went back) is stored anew even if nothing is drawn: else the bucket
     would stay as it is until the clock gets there again.
+
+    `available` is what anybody may take; besides, each class may have something set aside for one of its tasks.
+    `floors`, by class, is what a class must leave in the bucket.
     """
 
-    __slots__ = ("available", "changed", "id", "limit", "users")
+    __slots__ = ("asides", "available", "changed", "floors", "id", "kept", "limit", "users")
 
     def __init__(self, resource: ResourceView, now: float) -> None:
         self.id: ResourceId = resource.id
@@ -42,22 +50,104 @@ class Level:
         self.available = self.limit.available
         self.changed = resource.level_at > now
         self.users: list[Demand] = []
+        self.asides: dict[PriorityClass, tuple[SetAside, float]] = {}
+        self.kept = 0.0
+        most = self.limit.capacity if self.limit.is_bucket else 0.0
+        self.floors = tuple(part * most for part in resource.ceilings) if any(resource.ceilings) else None
+
+    def floor(self, priority: PriorityClass) -> float:
+        """What a task of this class must leave."""
+        return 0.0 if self.floors is None else self.floors[priority]
+
+    def set_aside(self, priority: PriorityClass, aside: SetAside, *, share: float, now: float) -> None:
+        """Keep what `share` of the refill came to since then, at most the amount, for one task of the class.
+
+        While it grows, that much less comes back for everybody else.
+        """
+        refill = self.limit.refill_per_s
+        amount = min(aside.amount, self.limit.capacity)
+        kept = min(amount, share * refill * max(0.0, now - aside.since))
+        self.asides[priority] = (aside, kept)
+        self.available -= kept
+        self.kept += kept
+        if kept < amount:
+            self.limit = replace(self.limit, refill_per_s=refill * (1.0 - share))
+
+    def offered(self, priority: PriorityClass, task: TaskId) -> float:
+        """What this task may take: what is there for all, and what is set aside for it."""
+        mine = self.asides.get(priority)
+        return self.available + mine[1] if mine is not None and mine[0].task == task else self.available
+
+    def draw(self, priority: PriorityClass, task: TaskId, amount: float) -> bool:
+        """Take an amount; whether that used up what was set aside for the task."""
+        mine = self.asides.get(priority)
+        served = mine is not None and mine[0].task == task
+        if mine is not None and served:
+            del self.asides[priority]
+            self.available += mine[1]
+            self.kept -= mine[1]
+        self.available -= amount
+        self.changed = True
+        return served
+
+
+class Quota:
+    """What a tenant's own limits still allow while the plan draws on them."""
+
+    __slots__ = ("again_at", "burst", "level", "rate", "room")
+
+    def __init__(self, tenant: TenantView, now: float) -> None:
+        self.room = None if tenant.max_in_flight is None else tenant.max_in_flight - tenant.in_flight
+        self.rate = tenant.start_rate
+        self.burst = tenant.start_burst
+        gained = (self.rate or 0.0) * max(0.0, now - tenant.start_level_at)
+        self.level = min(self.burst, tenant.start_level + gained)
+
+    def closed(self) -> WaitReason | None:
+        """The gate that keeps the tenant's next task back, if one does."""
+        if self.rate is not None and (self.level < 1.0 - EPSILON or self.rate <= 0.0):
+            return WaitReason.TENANT_START_RATE
+        if self.room is not None and self.room <= 0:
+            return WaitReason.TENANT_IN_FLIGHT
+        return None
+
+    def opens_at(self, now: float) -> float | None:
+        """When the clock alone lets the next task start; None when it does not."""
+        if not self.rate or (self.room is not None and self.room <= 0):
+            return None
+        return nextafter(now + (1.0 - self.level) / self.rate, inf)
+
+    def take(self) -> None:
+        """Book one start."""
+        self.level -= 1.0
+        if self.room is not None:
+            self.room -= 1
 
 
 class Demand:
-    """Lanes that need the same resources: they leave the plan together."""
+    """Lanes that need the same resources: they leave the plan together.
 
-    __slots__ = ("lanes", "levels")
+    `priority` is given where a limit has ceilings: then the lanes of a class are a demand of their own.
+    """
 
-    def __init__(self, levels: list[Level]) -> None:
+    __slots__ = ("lanes", "levels", "priority")
+
+    def __init__(self, levels: list[Level], priority: PriorityClass | None) -> None:
         self.levels = levels
+        self.priority = priority
         self.lanes: list[LaneQueue] = []
         for level in levels:
             level.users.append(self)
 
     def is_dry(self) -> bool:
         """Whether a limit has nothing at all to give, so that no amount need be compared."""
-        return any(level.available <= 0.0 or level.limit.closed_until is not None for level in self.levels)
+        return any(
+            level.available + level.kept <= 0.0 or level.limit.closed_until is not None for level in self.levels
+        )
+
+    def leaves(self, level: Level) -> float:
+        """What this demand's tasks must leave in a limit."""
+        return 0.0 if self.priority is None else level.floor(self.priority)
 
 
 class PoolSlots:

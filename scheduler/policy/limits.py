@@ -23,7 +23,8 @@ class Limit:
     """A resource at one moment: what can be taken now, how much fits at most, and how fast it comes back.
 
     `largest` is the largest single amount it will ever give: what is declared, with the margin, for a bucket.
-    `refill_per_s` is 0 for semaphores and paused buckets. `closed_until` is set while a provider's Retry-After runs.
+    `refill_per_s` is 0 for semaphores and paused buckets. `closed_until` is set while a provider's Retry-After runs,
+    `changes_at` while an override is in force that ends by itself.
     """
 
     available: float
@@ -32,6 +33,7 @@ class Limit:
     refill_per_s: float
     is_bucket: bool
     closed_until: float | None = None
+    changes_at: float | None = None
 
 
 class ShortBy(Enum):
@@ -75,31 +77,36 @@ def limit_at(resource: ResourceView, *, now: float) -> Limit:
     if resource.kind is ResourceKind.TOKEN_BUCKET:
         level = level_now(resource, now=now)
         rate = effective_rate(resource)
-        return Limit(level, capacity(resource), resource.burst, rate, is_bucket=True, closed_until=closed)
+        full, changes_at = capacity(resource), resource.changes_at
+        return Limit(level, full, resource.burst, rate, is_bucket=True, closed_until=closed, changes_at=changes_at)
     most = capacity(resource)
     held = resource.permits - resource.level
-    return Limit(most - held, most, most, 0.0, is_bucket=False, closed_until=closed)
+    return Limit(
+        most - held, most, most, 0.0, is_bucket=False, closed_until=closed, changes_at=resource.changes_at
+    )
 
 
-def shortage(limit: Limit, available: float, amount: float, *, now: float) -> Short | None:
-    """None when `amount` can be taken from `available`; else what is missing.
+def shortage(limit: Limit, available: float, amount: float, *, now: float, floor: float = 0.0) -> Short | None:
+    """None when `amount` can be taken from `available` and `floor` is left; else what is missing.
 
     An amount above a bucket's capacity goes when the bucket is full (and leaves a debt), so it is not starved by the
     margin; above the declared burst, lowered after it was taken in, it waits for an edit. A limit of zero (rate, burst
     or permits) is a pause: nothing is taken, not even nothing or what is left, and only an edit ends it.
     """
     if limit.capacity <= 0.0 or (limit.is_bucket and limit.refill_per_s <= 0.0):
-        return Short(0.0, None, ShortBy.CLOSED)
+        return Short(0.0, limit.changes_at, ShortBy.CLOSED)
     if limit.closed_until is not None:
         return Short(0.0, limit.closed_until, ShortBy.CLOSED)
-    needed = min(amount, limit.capacity) if limit.is_bucket else amount
-    missing = needed - available
+    needed = min(amount, limit.capacity - floor) if limit.is_bucket else amount
+    missing = needed + floor - available
     dust = EPSILON * max(1.0, needed)
     if amount > limit.largest + dust:
-        return Short(available, None, ShortBy.OUT_OF_REACH)
+        return Short(available, limit.changes_at, ShortBy.OUT_OF_REACH)
     if missing <= dust:
         return None
     again = nextafter(now + missing / limit.refill_per_s, inf) if limit.is_bucket else None
+    if limit.changes_at is not None:
+        again = limit.changes_at if again is None else min(again, limit.changes_at)
     return Short(available, again, ShortBy.IN_USE)
 
 

@@ -6,7 +6,8 @@ The planner repeats, across all pools with a free slot, until no slot or no star
 2. tenant: within the class, the lowest virtual counter;
 3. lane: within the tenant, the head that scores highest (ties: ready time, then id);
 4. gates: a head that lacks an amount of a resource makes that resource spoken for, and every lane whose demand needs
-   it leaves this plan at once. A class that goes first only because it is owed its share does not speak for anything.
+   it leaves this plan at once. A class that goes first only because it is owed its share does not speak for anything:
+   that share of a bucket's refill is set aside for its head until it fits.
 
 The same snapshot and time give the same plan. It never reads a clock, never writes, and never looks at payloads.
 """
@@ -17,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots
+from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots, Quota
 from scheduler.policy.fairness import accrue, charged, is_owed, lifted, stayed
 from scheduler.policy.limits import Short, ShortBy, shortage
 from scheduler.policy.order import DEFAULT_ORDER, OrderPolicy
@@ -26,10 +27,12 @@ from scheduler.policy.types import (
     FairCounter,
     Hold,
     Lane,
+    LaneKey,
     Plan,
     PoolId,
     PriorityClass,
     ResourceId,
+    SetAside,
     Snapshot,
     Start,
     TaskView,
@@ -63,21 +66,31 @@ class _Planner:
         self.wakes: list[float] = []
         self.truncated = False
         self.levels = {r.id: Level(r, self.now) for r in snapshot.resources.values()}
-        self.demands: dict[DemandId, Demand] = {}
+        self.demands: dict[tuple[DemandId, PriorityClass | None], Demand] = {}
+        self.has_floors = any(level.floors is not None for level in self.levels.values())
+        self.quotas = {t.id: Quota(t, self.now) for t in snapshot.tenants.values() if t.limited}
+        self.set_asides: dict[tuple[ResourceId, PriorityClass], SetAside | None] = {}
         self.pools: dict[PoolId, PoolSlots] = {}
         self.groups: dict[tuple[PoolId, PriorityClass], Group] = {}
         self.by_class: dict[PriorityClass, list[Group]] = {}
         self.by_pool: dict[PoolId, list[Group]] = defaultdict(list)
         self.counters: dict[PriorityClass, dict[TenantId, float]] = {p: {} for p in PriorityClass}
         self.charged: set[tuple[TenantId, PriorityClass]] = set()
+        self.drawn_quotas: set[TenantId] = set()
         self.clocks = dict(snapshot.clocks)
         self.credits: dict[PoolId, dict[PriorityClass, float]] = defaultdict(dict)
+        self._keep_aside()
         self._open_pools()
         self._admit_lanes()
         self._seat_tenants()
         self._recall_credits()
 
     # 0. What takes part in this plan
+
+    def _keep_aside(self) -> None:
+        for (resource, priority), aside in self.snapshot.set_asides.items():
+            share = self.order.shares[priority]
+            self.levels[resource].set_aside(priority, aside, share=share, now=self.now)
 
     def _open_pools(self) -> None:
         offers = defaultdict(list)
@@ -89,10 +102,18 @@ class _Planner:
     def _admit_lanes(self) -> None:
         for lane in self.snapshot.lanes:
             reason = self._gate(lane)
-            if reason is not None:
+            if reason is None:
+                self._add(lane)
+            elif reason is WaitReason.TENANT_START_RATE or reason is WaitReason.TENANT_IN_FLIGHT:
+                self._hold_tenant(lane.key, reason)
+            else:
                 self.holds.append(Hold(lane.key, reason))
-                continue
-            self._add(lane)
+
+    def _hold_tenant(self, key: LaneKey, reason: WaitReason) -> None:
+        again = self.quotas[key.tenant].opens_at(self.now)
+        if again is not None:
+            self.wakes.append(again)
+        self.holds.append(Hold(key, reason, again))
 
     def _gate(self, lane: Lane) -> WaitReason | None:
         key = lane.key
@@ -101,6 +122,10 @@ class _Planner:
             return WaitReason.POOL_PAUSED
         if self.snapshot.tenants[key.tenant].suspended:
             return WaitReason.TENANT_SUSPENDED
+        quota = self.quotas.get(key.tenant)
+        closed = None if quota is None else quota.closed()
+        if closed is not None:
+            return closed
         slots = self.pools[key.pool]
         if slots.free > 0:
             return None
@@ -110,10 +135,11 @@ class _Planner:
 
     def _add(self, lane: Lane) -> None:
         key = lane.key
-        demand = self.demands.get(key.demand)
+        of_class = key.priority if self.has_floors else None
+        demand = self.demands.get((key.demand, of_class))
         if demand is None:
             needs = self.snapshot.demands[key.demand].resources
-            demand = self.demands[key.demand] = Demand([self.levels[r] for r in needs])
+            demand = self.demands[key.demand, of_class] = Demand([self.levels[r] for r in needs], of_class)
         group = self.groups.get((key.pool, key.priority))
         if group is None:
             group = self.groups[key.pool, key.priority] = Group(self.pools[key.pool], key.priority)
@@ -129,7 +155,9 @@ class _Planner:
             idle: dict[TenantId, FairCounter | None] = {}
             for tenant, ready_at in _oldest_waiting(groups).items():
                 stored = self.snapshot.tenants[tenant].counters.get(priority)
-                active = stayed(stored, oldest_ready_at=ready_at)
+                # A tenant that its own limits keep back banks no credit meanwhile.
+                own = tenant in self.quotas
+                active = None if own else stayed(stored, oldest_ready_at=ready_at)
                 if active is None:
                     idle[tenant] = stored
                 else:
@@ -157,7 +185,7 @@ class _Planner:
             if queue.spent:
                 self.truncated = True
                 break
-            lacking = self._lacking(queue.demand, head)
+            lacking = self._lacking(queue.demand, head, group.priority)
             if lacking:
                 self._hold(queue, head, lacking)
                 continue
@@ -222,9 +250,10 @@ class _Planner:
             queue = self._lane([group])
             head = queue.head
             assert head is not None  # noqa: S101 - a lane without a head is never chosen
-            lacking = [] if queue.spent else self._lacking(queue.demand, head)
+            lacking = [] if queue.spent else self._lacking(queue.demand, head, group.priority)
             if not lacking:
                 return queue
+            self._set_aside(queue, head, lacking)
             self._note(queue, lacking)
             other = self._first_startable(group)
             if other is not None:
@@ -246,7 +275,9 @@ class _Planner:
                 dry.add(queue.demand)
                 continue
             place = (counters[queue.key.tenant], (-queue.head_score, head.ready_at, head.id, queue.index))
-            if (best_place is None or place < best_place) and (queue.spent or not self._lacking(queue.demand, head)):
+            if (best_place is None or place < best_place) and (
+                queue.spent or not self._lacking(queue.demand, head, group.priority)
+            ):
                 best, best_place = queue, place
         return best
 
@@ -279,13 +310,25 @@ class _Planner:
 
     # 4. Gates
 
-    def _lacking(self, demand: Demand, head: TaskView) -> list[Lack]:
+    def _lacking(self, demand: Demand, head: TaskView, priority: PriorityClass) -> list[Lack]:
         lacking = []
         for level, amount in zip(demand.levels, head.amounts, strict=True):
-            short = shortage(level.limit, level.available, amount, now=self.now)
+            offered = level.offered(priority, head.id) if level.asides else level.available
+            short = shortage(level.limit, offered, amount, now=self.now, floor=demand.leaves(level))
             if short is not None:
                 lacking.append((level, amount, short))
         return lacking
+
+    def _set_aside(self, queue: LaneQueue, head: TaskView, lacking: list[Lack]) -> None:
+        """Begin to keep the share of its class for a head that lacks nothing but what buckets will have again."""
+        if any(short.by is not ShortBy.IN_USE or not level.limit.is_bucket for level, _, short in lacking):
+            return
+        priority = queue.key.priority
+        for level, amount, _ in lacking:
+            if priority not in level.asides:
+                aside = SetAside(head.id, min(amount + queue.demand.leaves(level), level.limit.capacity), self.now)
+                level.set_aside(priority, aside, share=self.order.shares[priority], now=self.now)
+                self.set_asides[level.id, priority] = aside
 
     def _note(self, queue: LaneQueue, lacking: list[Lack]) -> None:
         """Say why a lane waits and until when; the plan looks again as soon as one of the limits has enough.
@@ -301,8 +344,11 @@ class _Planner:
     def _hold(self, queue: LaneQueue, head: TaskView, lacking: list[Lack]) -> None:
         """Keep a lane back, and with it every lane whose demand needs what its head speaks for."""
         self._note(queue, lacking)
+        only_kept = {level for level, amount, short in lacking if short.available >= amount}
         for level in self._spoken_for(queue, head, lacking):
             for demand in level.users:
+                if level in only_kept and demand.leaves(level) < queue.demand.leaves(level):
+                    continue  # what is left is there for them
                 for other in demand.lanes:
                     other.group.drop(other)
                 demand.lanes.clear()
@@ -323,8 +369,8 @@ class _Planner:
     def _start(self, group: Group, queue: LaneQueue, head: TaskView) -> None:
         key = queue.key
         for level, amount in zip(queue.demand.levels, head.amounts, strict=True):
-            level.available -= amount
-            level.changed = True
+            if level.draw(key.priority, head.id, amount):
+                self.set_asides[level.id, key.priority] = None
         if len(self.by_pool[key.pool]) > 1:
             startable = [g.priority for g in self.by_pool[key.pool] if g.alive]
             accrue(self.credits[key.pool], started=key.priority, startable=startable, shares=self.order.shares)
@@ -340,14 +386,34 @@ class _Planner:
             group.drop(queue)
         else:
             group.renew(queue, queue.head)
+        quota = self.quotas.get(key.tenant)
+        if quota is not None:
+            self._book(key.tenant, quota)
+
+    def _book(self, tenant: TenantId, quota: Quota) -> None:
+        """Count a start against the tenant's own limits; when they are used up its lanes leave the plan."""
+        quota.take()
+        self.drawn_quotas.add(tenant)
+        reason = quota.closed()
+        if reason is None:
+            return
+        for group in self.groups.values():
+            for _, _, _, index in group.by_tenant.get(tenant, ()):
+                queue = group.lanes[index]
+                if queue.alive:
+                    group.drop(queue)
+                    self._hold_tenant(queue.key, reason)
 
     # What the plan leaves behind
 
     def _finish(self) -> Plan:
         self._hold_full_pools()
         changed: dict[ResourceId, float] = {
-            level.id: level.available for level in self.levels.values() if level.changed and level.limit.is_bucket
+            level.id: level.available + level.kept
+            for level in self.levels.values()
+            if level.changed and level.limit.is_bucket
         }
+        drawn = (tenant for tenant in self.drawn_quotas if self.quotas[tenant].rate is not None)
         return Plan(
             now=self.now,
             starts=tuple(self.starts),
@@ -358,6 +424,8 @@ class _Planner:
             counters={seat: self.counters[seat[1]][seat[0]] for seat in self.charged},
             clocks={p: c for p, c in self.clocks.items() if c != self.snapshot.clocks.get(p)},
             credits={(pool, p): c for pool, held in self.credits.items() for p, c in held.items()},
+            start_levels={tenant: self.quotas[tenant].level for tenant in drawn},
+            set_asides=self.set_asides,
         )
 
     def _hold_full_pools(self) -> None:

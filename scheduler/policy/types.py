@@ -50,6 +50,8 @@ class WaitReason(StrEnum):
 
     POOL_PAUSED = "pool_paused"
     TENANT_SUSPENDED = "tenant_suspended"
+    TENANT_START_RATE = "tenant_start_rate"
+    TENANT_IN_FLIGHT = "tenant_in_flight"
     RESOURCE = "resource"
     NO_FREE_SLOT = "no_free_slot"
     NO_WORKER = "no_worker"
@@ -148,12 +150,27 @@ class FairCounter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TenantView:
-    """A tenant's fair-share weight and its virtual counters by class."""
+    """A tenant's fair-share weight, its virtual counters by class, and its own limits.
+
+    A start takes one from its start-rate bucket (`start_rate` per second up to `start_burst`; None: no such limit), of
+    which `start_level` was left at `start_level_at`. `in_flight` of at most `max_in_flight` attempts run.
+    """
 
     id: TenantId
     weight: float = 1.0
     suspended: bool = False
     counters: Mapping[PriorityClass, FairCounter] = field(default_factory=dict)
+    start_rate: float | None = None
+    start_burst: float = 1.0
+    start_level: float = 1.0
+    start_level_at: float = 0.0
+    max_in_flight: int | None = None
+    in_flight: int = 0
+
+    @property
+    def limited(self) -> bool:
+        """Whether the tenant has a limit of its own."""
+        return self.start_rate is not None or self.max_in_flight is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +179,7 @@ class ResourceView:
 
     A token bucket has `rate` (tokens per second) and `burst`; a semaphore has `permits`. `level` is tokens left, or
     permits not held. `factor` scales rate and permits after throttling. Nothing is taken before `blocked_until`.
+    `ceilings`, by class, are the parts of a bucket's burst that the class must leave. At `changes_at` an override ends.
     """
 
     id: ResourceId
@@ -174,6 +192,16 @@ class ResourceView:
     margin: float = 0.0
     factor: float = 1.0
     blocked_until: float | None = None
+    ceilings: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    changes_at: float | None = None
+
+
+class SetAside(NamedTuple):
+    """Part of a bucket's refill that is kept for one task since then, until it has this amount."""
+
+    task: TaskId
+    amount: float
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +216,8 @@ class DemandView:
 class Snapshot:
     """All that one plan looks at. Lanes of paused or full pools may be left out: they cannot start.
 
-    `clocks` holds the virtual time of each class; `credits` the starts that a class is owed in a pool.
+    `clocks` holds the virtual time of each class; `credits` the starts that a class is owed in a pool; `set_asides` what
+    is kept for a class in a bucket, for tasks that are ready in pools and of tenants that may start.
     """
 
     now: float
@@ -200,6 +229,7 @@ class Snapshot:
     lanes: tuple[Lane, ...]
     clocks: Mapping[PriorityClass, float] = field(default_factory=dict)
     credits: Mapping[tuple[PoolId, PriorityClass], float] = field(default_factory=dict)
+    set_asides: Mapping[tuple[ResourceId, PriorityClass], SetAside] = field(default_factory=dict)
 
 
 class Start(NamedTuple):
@@ -229,7 +259,8 @@ class Plan:
 
     `look_again_at` is the earliest time at which the clock alone makes another start possible. `truncated` says that
     a lane's window ran out or the plan's limit was reached with slots left: plan again at once. `levels` (of buckets
-    that were drawn on), `counters`, `clocks` and `credits` are new values, to be stored as they are.
+    that were drawn on), `counters`, `clocks`, `credits` and `start_levels` (of tenants' start-rate buckets) are new
+    values, to be stored as they are; of `set_asides` those that are new, or None where one has served its purpose.
     """
 
     now: float
@@ -241,6 +272,8 @@ class Plan:
     counters: Mapping[tuple[TenantId, PriorityClass], float]
     clocks: Mapping[PriorityClass, float]
     credits: Mapping[tuple[PoolId, PriorityClass], float]
+    start_levels: Mapping[TenantId, float] = field(default_factory=dict)
+    set_asides: Mapping[tuple[ResourceId, PriorityClass], SetAside | None] = field(default_factory=dict)
 
 
 class LeasedTask(NamedTuple):

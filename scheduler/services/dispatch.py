@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from django.db import transaction
@@ -77,9 +77,11 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
         snapshot = _snapshot(control, resources, starts_max)
         plan = make_plan(snapshot, starts_max=starts_max)
         leased: list[LeasedTask] = []
-        if plan.starts or plan.levels:
+        if plan.starts or plan.levels or plan.set_asides:
             taken = _taken(plan, snapshot.demands)
-            leased = store.start(plan, me=me, pools=control.pools, resources=resources, taken=taken)
+            leased = store.start(
+                plan, me=me, pools=control.pools, resources=resources, taken=taken, tenants=snapshot.tenants
+            )
     again = plan.truncated or promoted >= PROMOTE_MAX or len(leased) < len(plan.starts)
     return Dispatched(
         now=snapshot.now,
@@ -124,6 +126,7 @@ def _snapshot(control: store.Control, resources: dict[ResourceId, ResourceView],
         lanes=_with_known_limits(field, resources),
         clocks=field.clocks,
         credits=field.credits,
+        set_asides=field.set_asides,
     )
 
 
@@ -166,15 +169,7 @@ def _less_held(
 
 
 def _with_level(resource: ResourceView, level: float) -> ResourceView:
-    return ResourceView(
-        id=resource.id,
-        kind=resource.kind,
-        level=level,
-        level_at=resource.level_at,
-        permits=resource.permits,
-        factor=resource.factor,
-        blocked_until=resource.blocked_until,
-    )
+    return replace(resource, level=level)
 
 
 def _taken(plan: Plan, demands: Mapping[DemandId, DemandView]) -> dict[ResourceId, float]:

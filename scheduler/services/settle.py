@@ -72,10 +72,11 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
 
     1. end the leases and write their attempts;
     2. decide what follows for each task;
-    3. move the tasks and keep the results;
-    4. correct the limits: measured amounts, and a provider's wish to be left alone;
-    5. for tasks that are tied to others: move on those that come after them, and end their groups. Last, because a plan
-       locks limits before tasks, and this locks tasks that a plan may want.
+    3. correct the limits: measured amounts, and a provider's wish to be left alone;
+    4. move the tasks, keep the results, and correct the fairness counters by what the attempts took;
+    5. for tasks that are tied to others: move on those that come after them, and end their groups.
+
+    In this order: dispatch locks limits, then counters, then tasks.
     """
     by_lease = {report.lease: report for report in reports}
     with transaction.atomic(savepoint=False):
@@ -89,8 +90,8 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
                 by_lease[e.lease].result if v.state is TaskState.SUCCEEDED else None
                 for e, v in zip(ended, verdicts, strict=True)
             ]
-            tied = store.apply_settlements(ended, verdicts, results)
             _correct_limits(ended, by_lease)
+            tied = store.apply_settlements(ended, verdicts, results)
             woken = follow(tied) if tied else 0
     states = {e.lease: v.state for e, v in zip(ended, verdicts, strict=True)}
     return Settled(states, tuple(lease for lease in by_lease if lease not in states), woken)

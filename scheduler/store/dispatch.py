@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -22,6 +22,8 @@ from scheduler.policy.types import (
     ResourceId,
     ResourceKind,
     ResourceView,
+    SetAside,
+    TaskId,
     TaskView,
     TenantId,
     TenantView,
@@ -34,6 +36,7 @@ _SQL: Final = queries.load("dispatch.sql") | queries.load("promote.sql")
 _CLASSES: Final = tuple(PriorityClass)
 _KINDS: Final = {kind.value: kind for kind in ResourceKind}
 
+NO_CEILINGS: Final = (0.0, 0.0, 0.0, 0.0)
 RESOURCES_PER_TASK_MAX: Final = 8
 """`read_in_flight` sums holds by position; this many positions."""
 
@@ -121,7 +124,7 @@ def _parsed(text: str | None) -> list[Any]:
 def _resource_views(rows: list[queries.Row]) -> dict[ResourceId, ResourceView]:
     views = {}
     for row in rows:
-        resource, kind, level, level_at, rate, burst, permits, margin, factor, blocked_until = row
+        resource, kind, level, level_at, rate, burst, permits, margin, factor, blocked_until, changes_at, ceilings = row
         semaphore = kind == ResourceKind.SEMAPHORE
         views[resource] = ResourceView(
             id=resource,
@@ -134,8 +137,16 @@ def _resource_views(rows: list[queries.Row]) -> dict[ResourceId, ResourceView]:
             margin=margin,
             factor=factor,
             blocked_until=blocked_until,
+            ceilings=NO_CEILINGS if ceilings is None else class_parts(orjson.loads(ceilings)),
+            changes_at=changes_at,
         )
     return views
+
+
+def class_parts(by_label: Mapping[str, float]) -> tuple[float, float, float, float]:
+    """Figures that are stored by the label of a class, critical first; 0 where none is given."""
+    critical, high, normal, low = (float(by_label.get(priority.label, 0.0)) for priority in PriorityClass)
+    return critical, high, normal, low
 
 
 def load_now() -> float:
@@ -170,9 +181,10 @@ class Field:
     demands: dict[DemandId, DemandView]
     clocks: dict[PriorityClass, float]
     credits: dict[tuple[PoolId, PriorityClass], float]
+    set_asides: dict[tuple[ResourceId, PriorityClass], SetAside]
 
 
-EMPTY_FIELD: Final = Field([], {}, {}, {}, {})
+EMPTY_FIELD: Final = Field([], {}, {}, {}, {}, {})
 
 
 def load_field(keys: Sequence[LaneKey], *, width: int, demands: Collection[DemandId]) -> Field:
@@ -193,21 +205,26 @@ def load_field(keys: Sequence[LaneKey], *, width: int, demands: Collection[Deman
             },
         )
     )
-    tenants, needs, clocks, credit = ([] if part is None else part for part in orjson.loads(standing))
+    parts = ([] if part is None else part for part in orjson.loads(standing))
+    tenants, quotas, needs, clocks, credit, asides = parts
     return Field(
         lanes=[
             Lane(key, tuple(fifo[n]), tuple(urgent.get(n, ())), more=len(fifo[n]) >= width)
             for n, key in enumerate(keys, start=1)
             if n in fifo
         ],
-        tenants=_tenant_views(tenants),
+        tenants=_tenant_views(tenants, quotas),
         demands=_demand_views(needs),
         clocks={_CLASSES[priority]: value for priority, value in clocks},
         credits={(PoolId(pool), _CLASSES[priority]): value for pool, priority, value in credit},
+        set_asides={
+            (ResourceId(resource), _CLASSES[priority]): SetAside(TaskId(task), amount, since)
+            for resource, priority, task, amount, since in asides
+        },
     )
 
 
-def _tenant_views(rows: list[Any]) -> dict[TenantId, TenantView]:
+def _tenant_views(rows: list[Any], quotas: list[Any]) -> dict[TenantId, TenantView]:
     counters: dict[TenantId, dict[PriorityClass, FairCounter]] = {}
     found: dict[TenantId, tuple[float, bool]] = {}
     for tenant, weight, suspended, priority, value, at in rows:
@@ -215,7 +232,18 @@ def _tenant_views(rows: list[Any]) -> dict[TenantId, TenantView]:
         mine = counters.setdefault(tenant, {})
         if priority is not None:
             mine[_CLASSES[priority]] = FairCounter(value, at)
-    return {t: TenantView(t, weight, suspended, counters[t]) for t, (weight, suspended) in found.items()}
+    views = {t: TenantView(t, weight, suspended, counters[t]) for t, (weight, suspended) in found.items()}
+    for tenant, rate, burst, level, level_at, room, in_flight in quotas:
+        views[tenant] = replace(
+            views[tenant],
+            start_rate=rate,
+            start_burst=burst or 1.0,
+            start_level=(burst or 1.0) if level is None else level,
+            start_level_at=level_at or 0.0,
+            max_in_flight=room,
+            in_flight=in_flight or 0,
+        )
+    return views
 
 
 def _demand_views(rows: list[Any]) -> dict[DemandId, DemandView]:
@@ -256,11 +284,14 @@ def start(
     pools: Sequence[PoolRow],
     resources: dict[ResourceId, ResourceView],
     taken: dict[ResourceId, float],
+    tenants: Mapping[TenantId, TenantView],
 ) -> list[LeasedTask]:
     """Start the plan's tasks under fresh leases; store what it left in the buckets, and the fairness that goes with it.
 
     Tasks missing from the answer moved meanwhile.
     """
+    kept = [(key, aside) for key, aside in plan.set_asides.items() if aside is not None]
+    served = [key for key, aside in plan.set_asides.items() if aside is None]
     drawn = [r for r in plan.levels if resources[r].kind is ResourceKind.TOKEN_BUCKET]
     rows = queries.fetch(
         _SQL["start_tasks"],
@@ -277,7 +308,15 @@ def start(
             "taken": queries.array(taken.get(r, 0.0) for r in drawn),
             "tenants": queries.array(tenant for tenant, _ in plan.counters),
             "tenant_classes": queries.array(int(priority) for _, priority in plan.counters),
-            "values": queries.array(plan.counters.values()),
+            "values": queries.array(_added(plan, tenants)),
+            "quota_tenants": queries.array(plan.start_levels),
+            "quota_levels": queries.array(plan.start_levels.values()),
+            "aside_resources": queries.array(resource for (resource, _), _ in kept),
+            "aside_classes": queries.array(int(priority) for (_, priority), _ in kept),
+            "aside_tasks": queries.array(aside.task for _, aside in kept),
+            "aside_amounts": queries.array(aside.amount for _, aside in kept),
+            "served_resources": queries.array(resource for resource, _ in served),
+            "served_classes": queries.array(int(priority) for _, priority in served),
             "clock_classes": queries.array(int(priority) for priority in plan.clocks),
             "clocks": queries.array(plan.clocks.values()),
             "credit_pools": queries.array(pool for pool, _ in plan.credits),
@@ -286,3 +325,10 @@ def start(
         },
     )
     return [LeasedTask(*row) for row in rows]
+
+
+def _added(plan: Plan, tenants: Mapping[TenantId, TenantView]) -> Iterator[float]:
+    """What the plan added to each counter; all of a counter that is not stored yet."""
+    for (tenant, priority), value in plan.counters.items():
+        stored = tenants[tenant].counters.get(priority)
+        yield value if stored is None else value - stored.value

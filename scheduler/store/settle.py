@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from scheduler.policy.fairness import WEIGHT_MIN
 from scheduler.policy.graph import Links
 from scheduler.policy.retry import RetryRule
 from scheduler.policy.settlement import Verdict
@@ -42,7 +43,7 @@ class EndedRow(NamedTuple):
     demand: DemandId
     amounts: list[float]
     cancel_requested: bool
-    started_at: float
+    took_s: float
 
 
 def end_leases(
@@ -98,6 +99,8 @@ def apply_settlements(
             "dues": queries.array(v.due_at for v in verdicts),
             "spent": queries.array(v.spent for v in verdicts),
             "results": queries.text_array(results),
+            "took_s": queries.array(e.took_s for e in ended),
+            "weight_min": WEIGHT_MIN,
         },
     )
     return [Ended(TaskId(task), TaskState(state), Links(links)) for task, state, links in rows]

@@ -59,12 +59,13 @@ def test_statement_walks_its_index(file: str, name: str, params: dict[str, Any],
 
 
 def test_claiming_and_settling_find_tasks_by_id() -> None:
-    arrays = dict.fromkeys(("tasks", "attempts", "states", "dues", "spent", "results"), "{}")
-    plan = plan_of("settle.sql", "apply_settlements", arrays)
+    arrays = dict.fromkeys(("tasks", "attempts", "states", "dues", "spent", "results", "took_s"), "{}")
+    plan = plan_of("settle.sql", "apply_settlements", {**arrays, "weight_min": 1e-6})
     assert "task_pkey" in plan, plan
     assert "Seq Scan" not in plan, plan
     names = "tasks workers pools ttls_s timeouts_s resources levels taken tenants tenant_classes values clock_classes"
-    arrays = dict.fromkeys([*names.split(), "clocks", "credit_pools", "credit_classes", "credits"], "{}")
+    names += " clocks credit_pools credit_classes credits quota_tenants quota_levels aside_resources aside_classes"
+    arrays = dict.fromkeys(f"{names} aside_tasks aside_amounts served_resources served_classes".split(), "{}")
     me = "00000000-0000-0000-0000-000000000000"
     plan = plan_of("dispatch.sql", "start_tasks", {**arrays, "tasks": "{1}", "me": me, "now": 0.0})
     assert "Index Scan using task_pkey on task t" in plan, plan

@@ -9,7 +9,7 @@ WITH turn AS MATERIALIZED (
            set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)
 )
 SELECT r.id, r.kind, s.level, extract(epoch FROM s.level_at)::float8, r.rate, r.burst, r.permits, r.margin, s.factor,
-       extract(epoch FROM s.blocked_until)::float8
+       extract(epoch FROM s.blocked_until)::float8, extract(epoch FROM r.changes_at)::float8, r.ceilings::text
 FROM turn CROSS JOIN resource_in_force r JOIN resource_state s ON s.resource_id = r.id
 ORDER BY r.id
 FOR UPDATE OF s;
@@ -67,8 +67,8 @@ SELECT
 
 -- name: read_lanes
 -- The first `width` tasks of each lane in order, then (marked) those that are nearest to their latest start. The row of
--- lane 0 says who stands in them: tenants with their virtual counters, what demands need, virtual time by class, and the
--- starts that classes are owed.
+-- lane 0 says who stands in them: tenants with their virtual counters, the own limits of those that have some, what
+-- demands need, virtual time by class, the starts that classes are owed, and what is set aside for tasks that may start.
 WITH lane AS (
     SELECT * FROM unnest(%(pools)s::bigint[], %(priorities)s::smallint[], %(tenants)s::bigint[], %(demands)s::bigint[])
         WITH ORDINALITY AS l(pool_id, priority, tenant_id, demand_id, n)
@@ -102,10 +102,21 @@ SELECT 0, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
                                       extract(epoch FROM f.last_start_at)::float8))
      FROM tenant t LEFT JOIN fair_counter f ON f.tenant_id = t.id
      WHERE t.id IN (SELECT tenant_id FROM lane)),
+    (SELECT json_agg(json_build_array(t.id, t.start_rate, t.start_burst, s.level, extract(epoch FROM s.level_at)::float8,
+                                      t.max_in_flight, CASE WHEN t.max_in_flight IS NOT NULL THEN
+                                          (SELECT count(*) FROM lease l WHERE l.tenant_id = t.id) END))
+     FROM tenant t LEFT JOIN tenant_state s ON s.tenant_id = t.id
+     WHERE t.id IN (SELECT tenant_id FROM lane) AND (t.start_rate IS NOT NULL OR t.max_in_flight IS NOT NULL)),
     (SELECT json_agg(json_build_array(d.id, d.resource_ids)) FROM demand d
      WHERE d.id = ANY(%(needed)s::bigint[])),
     (SELECT json_agg(json_build_array(priority, value)) FROM fair_clock),
-    (SELECT json_agg(json_build_array(pool_id, priority, value)) FROM class_credit)
+    (SELECT json_agg(json_build_array(pool_id, priority, value)) FROM class_credit),
+    (SELECT json_agg(json_build_array(a.resource_id, a.priority, a.task_id, a.amount,
+                                      extract(epoch FROM a.since)::float8))
+     FROM set_aside a
+     JOIN task t ON t.id = a.task_id AND t.state || '' = 'ready'
+     JOIN pool p ON p.id = t.pool_id AND p.paused_at IS NULL
+     JOIN tenant n ON n.id = t.tenant_id AND n.status = 'active')
 )::text;
 
 -- name: read_demands
@@ -151,10 +162,33 @@ levels AS (
 ),
 counters AS (
     INSERT INTO fair_counter AS f (tenant_id, priority, value, last_start_at)
+    -- In the order in which settlements lock them. The value of a row that exists is a difference: a settlement may have
+    -- corrected it since it was read.
     SELECT n.tenant_id, n.priority, n.value, to_timestamp(%(now)s)
     FROM unnest(%(tenants)s::bigint[], %(tenant_classes)s::smallint[], %(values)s::float8[])
          AS n(tenant_id, priority, value)
-    ON CONFLICT (tenant_id, priority) DO UPDATE SET value = excluded.value, last_start_at = excluded.last_start_at
+    ORDER BY n.tenant_id, n.priority
+    ON CONFLICT (tenant_id, priority) DO UPDATE SET
+        value = f.value + excluded.value, last_start_at = excluded.last_start_at
+),
+quotas AS (
+    INSERT INTO tenant_state AS s (tenant_id, level, level_at)
+    SELECT n.tenant_id, n.level, to_timestamp(%(now)s)
+    FROM unnest(%(quota_tenants)s::bigint[], %(quota_levels)s::float8[]) AS n(tenant_id, level)
+    ON CONFLICT (tenant_id) DO UPDATE SET level = excluded.level, level_at = excluded.level_at
+),
+asides AS (
+    INSERT INTO set_aside AS a (resource_id, priority, task_id, amount, since)
+    SELECT n.resource_id, n.priority, n.task_id, n.amount, to_timestamp(%(now)s)
+    FROM unnest(%(aside_resources)s::bigint[], %(aside_classes)s::smallint[], %(aside_tasks)s::bigint[],
+                %(aside_amounts)s::float8[]) AS n(resource_id, priority, task_id, amount)
+    ON CONFLICT (resource_id, priority) DO UPDATE
+    SET task_id = excluded.task_id, amount = excluded.amount, since = excluded.since
+),
+served AS (
+    DELETE FROM set_aside a USING unnest(%(served_resources)s::bigint[], %(served_classes)s::smallint[])
+        AS n(resource_id, priority)
+    WHERE a.resource_id = n.resource_id AND a.priority = n.priority
 ),
 clocks AS (
     INSERT INTO fair_clock AS f (priority, value)

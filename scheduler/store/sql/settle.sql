@@ -20,7 +20,7 @@ history AS (
     FROM ended
 )
 SELECT lease_id, task_id, attempt, pool_id, tenant_id, demand_id, amounts, cancel_requested_at IS NOT NULL,
-       extract(epoch FROM started_at)::float8,
+       extract(epoch FROM clock_timestamp() - started_at)::float8,
        -- For what follows in this transaction: see `lock_dispatch`.
        (SELECT set_config('enable_seqscan', 'off', true) || set_config('plan_cache_mode', 'force_generic_plan', true)
                || set_config('jit', 'off', true))
@@ -33,12 +33,13 @@ FROM task t JOIN pool q ON q.id = t.pool_id LEFT JOIN task_payload p ON p.task_i
 WHERE t.id = ANY(%(tasks)s);
 
 -- name: apply_settlements
--- Move tasks out of `running` and keep results. `attempts` guards against anything but the attempt that ended. Returned
+-- Move tasks out of `running` and keep results. `attempts` guards against anything but the attempt that ended. The start
+-- was charged to the tenant's virtual counter by what it was expected to take; now it is known what it took. Returned
 -- are those that have ended and are tied to others (bits of `policy.graph.Links`: 1 children, 4 a group that fails fast).
 WITH verdict AS (
     SELECT * FROM unnest(%(tasks)s::bigint[], %(attempts)s::smallint[], %(states)s::text[], %(dues)s::float8[],
-                         %(spent)s::boolean[], %(results)s::jsonb[])
-        AS v(task_id, attempt, state, due_at, spent, result)
+                         %(spent)s::boolean[], %(results)s::jsonb[], %(took_s)s::float8[])
+        AS v(task_id, attempt, state, due_at, spent, result, took_s)
 ),
 kept AS (
     INSERT INTO task_result (task_id, result)
@@ -53,7 +54,19 @@ moved AS (
         finished_at = CASE WHEN v.state IN ('ready', 'retrying') THEN NULL ELSE clock_timestamp() END
     FROM verdict v
     WHERE t.id = v.task_id AND t.state = 'running' AND t.attempts = v.attempt
-    RETURNING t.id, t.state, t.links, t.finished_at
+    RETURNING t.id, t.state, t.links, t.finished_at, t.tenant_id, t.priority, v.took_s - t.expected_s AS beyond_s
+),
+owed AS MATERIALIZED (
+    -- Locked in the order in which dispatch locks them.
+    SELECT f.id, m.beyond_s / greatest(t.weight, %(weight_min)s) AS correction
+    FROM (SELECT tenant_id, priority, sum(beyond_s) AS beyond_s FROM moved GROUP BY 1, 2) m
+    JOIN fair_counter f ON f.tenant_id = m.tenant_id AND f.priority = m.priority
+    JOIN tenant t ON t.id = m.tenant_id
+    ORDER BY f.tenant_id, f.priority
+    FOR NO KEY UPDATE OF f
+),
+corrected AS (
+    UPDATE fair_counter f SET value = f.value + o.correction FROM owed o WHERE f.id = o.id
 )
 SELECT id, state, links FROM moved WHERE links & 5 <> 0 AND finished_at IS NOT NULL;
 
