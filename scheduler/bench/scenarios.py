@@ -5,22 +5,29 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
+from uuid import uuid4
 
 from asgiref.sync import sync_to_async
 
 from scheduler.bench.world import (
     BATCH,
+    LIMIT,
     Reading,
     engine_running,
     fill,
     fresh_world,
+    pool_id,
     progress,
     quantile,
     submission,
     until,
 )
 from scheduler.engine.doorbell import ring
+from scheduler.policy.types import WorkerId
+from scheduler.services import heartbeat
+from scheduler.services.dispatch import dispatch
 from scheduler.services.submit import submit
 from scheduler.store import bench as store
 
@@ -126,10 +133,68 @@ async def backlog(*, tasks: int = 20_000, waiting: int = 1_000_000) -> list[Read
     ]
 
 
+async def many_tenants(*, tasks: int = 20_000, tenants: int = 1_000) -> list[Reading]:
+    """Drain rate of many active tenants against that of one, everything else equal."""
+    one = await _drain_rate(tasks=tasks, slots=100, tenants=1, waiting=0)
+    many = await _drain_rate(tasks=tasks, slots=100, tenants=tenants, waiting=0)
+    return [
+        Reading("tenants_one", one, "tasks/s", {"tasks": tasks, "tenants": 1}),
+        Reading("tenants_many", many, "tasks/s", {"tasks": tasks, "tenants": tenants}),
+        Reading("tenants_ratio", many / one, "ratio", {"tasks": tasks, "tenants": tenants}),
+    ]
+
+
+async def planning(*, waiting: int = 50_000, tenants: int = 1_000, starts: int = 300) -> list[Reading]:
+    """Cost of a start behind an exhausted limit: few tasks of one tenant against many of many.
+
+    Each dispatch finds the limit with enough for one more start, as it does when it is woken at the right moment.
+    """
+    few = await in_thread(_planning_cost)(waiting=starts + 50, tenants=1, starts=starts)
+    many = await in_thread(_planning_cost)(waiting=waiting, tenants=tenants, starts=starts)
+    readings = []
+    for name, cost, settings in (
+        ("few", few, {"waiting": starts + 50, "tenants": 1}),
+        ("many", many, {"waiting": waiting, "tenants": tenants}),
+    ):
+        readings += [
+            Reading(f"planning_{name}", cost.plan_us, "us/start", settings),
+            Reading(f"dispatch_{name}", cost.dispatch_us, "us/start", settings),
+        ]
+    return [*readings, Reading("dispatch_ratio", many.dispatch_us / few.dispatch_us, "ratio", {"starts": starts})]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Microseconds of a start: in the planner alone, and in its whole transaction."""
+
+    plan_us: float
+    dispatch_us: float
+
+
+def _planning_cost(*, waiting: int, tenants: int, starts: int) -> _Cost:
+    who = fresh_world(slots=10 * starts, tenants=tenants)
+    me = WorkerId(str(uuid4()))
+    fill(who, waiting, what="fill")
+    store.settle_down()
+    planned_s: list[float] = []
+    took_s: list[float] = []
+    for n in range(starts):
+        heartbeat.register(me, name="bench", kind="engine", slots={pool_id(): 10 * starts})
+        store.leave_in_bucket(LIMIT, 1.0)
+        began = time.perf_counter()
+        done = dispatch(me=me)
+        took_s.append(time.perf_counter() - began)
+        planned_s.append(done.planned_s)
+        assert len(done.leased) == 1, f"dispatch {n} started {len(done.leased)} tasks"  # noqa: S101 - the scenario's own world
+    return _Cost(1e6 * quantile(planned_s, 0.5), 1e6 * quantile(took_s, 0.5))
+
+
 SCENARIOS: Final[dict[str, Callable[..., Awaitable[list[Reading]]]]] = {
     "enqueue": enqueue,
     "drain": drain,
     "latency": latency,
     "io": io,
     "backlog": backlog,
+    "tenants": many_tenants,
+    "planning": planning,
 }

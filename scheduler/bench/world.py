@@ -15,12 +15,13 @@ from scheduler.engine.runner import Engine
 from scheduler.engine.settings import EngineSettings
 from scheduler.models import Pool, Resource, Tenant
 from scheduler.policy.admission import Submission
-from scheduler.policy.types import PriorityClass, ResourceKind, TenantId
-from scheduler.services.submit import submit_batch
+from scheduler.policy.types import PoolId, PriorityClass, ResourceKind, TenantId
+from scheduler.services.submit import Accepted, submit_each
 from scheduler.store import bench as store
 from scheduler.store import resources as resource_store
 
 POOL: Final = "bench"
+LIMIT: Final = "bench-rate"
 PAYLOAD: Final = '{"text": "' + "x" * 186 + '"}'
 """200 bytes of JSON, as the figures of other queues were taken with."""
 BATCH: Final = 1_000
@@ -43,7 +44,7 @@ def submission(*, limited: bool = True, priority: PriorityClass = PriorityClass.
         payload=PAYLOAD,
         pool=POOL,
         priority=priority,
-        resources={"bench-rate": 1.0, "bench-permits": 1.0} if limited else {},
+        resources={LIMIT: 1.0, "bench-permits": 1.0} if limited else {},
     )
 
 
@@ -53,7 +54,7 @@ def fresh_world(*, slots: int, tenants: int = 1) -> list[TenantId]:
     Pool.objects.all().delete()
     Pool.objects.create(name=POOL, executor="python", config={}, slots=slots, slots_max=slots)
     Resource.objects.all().delete()
-    resource_store.add("bench-rate", ResourceKind.TOKEN_BUCKET, rate=WIDE, burst=WIDE, permits=0, margin=0.02)
+    resource_store.add(LIMIT, ResourceKind.TOKEN_BUCKET, rate=WIDE, burst=WIDE, permits=0, margin=0.02)
     resource_store.add("bench-permits", ResourceKind.SEMAPHORE, rate=0, burst=0, permits=1_000_000, margin=0)
     return [
         TenantId(Tenant.objects.get_or_create(slug=f"bench-{n}", defaults={"name": "bench"})[0].pk)
@@ -62,14 +63,24 @@ def fresh_world(*, slots: int, tenants: int = 1) -> list[TenantId]:
 
 
 def fill(tenants: list[TenantId], count: int, *, what: str, limited: bool = True) -> float:
-    """Submit `count` tasks in batches, in turn for each tenant; returns the seconds it took."""
+    """Submit `count` tasks in batches, the tenants in turn; returns the seconds it took."""
     one = submission(limited=limited)
     began = time.perf_counter()
     for done in range(0, count, BATCH):
         size = min(BATCH, count - done)
-        submit_batch(tenants[(done // BATCH) % len(tenants)], [one] * size)
+        refused = [
+            a
+            for a in submit_each([(tenants[(done + n) % len(tenants)], one) for n in range(size)])
+            if not isinstance(a, Accepted)
+        ]
+        assert not refused, refused[0]  # noqa: S101 - the scenario's own world
         progress(what, done + size, count)
     return time.perf_counter() - began
+
+
+def pool_id() -> PoolId:
+    """The pool of the world."""
+    return PoolId(Pool.objects.get(name=POOL).pk)
 
 
 @asynccontextmanager

@@ -141,9 +141,7 @@ class Demand:
 
     def is_dry(self) -> bool:
         """Whether a limit has nothing at all to give, so that no amount need be compared."""
-        return any(
-            level.available + level.kept <= 0.0 or level.limit.closed_until is not None for level in self.levels
-        )
+        return any(level.available + level.kept <= 0.0 or level.limit.closed_until is not None for level in self.levels)
 
     def leaves(self, level: Level) -> float:
         """What this demand's tasks must leave in a limit."""

@@ -81,9 +81,7 @@ def limit_at(resource: ResourceView, *, now: float) -> Limit:
         return Limit(level, full, resource.burst, rate, is_bucket=True, closed_until=closed, changes_at=changes_at)
     most = capacity(resource)
     held = resource.permits - resource.level
-    return Limit(
-        most - held, most, most, 0.0, is_bucket=False, closed_until=closed, changes_at=resource.changes_at
-    )
+    return Limit(most - held, most, most, 0.0, is_bucket=False, closed_until=closed, changes_at=resource.changes_at)
 
 
 def shortage(limit: Limit, available: float, amount: float, *, now: float, floor: float = 0.0) -> Short | None:

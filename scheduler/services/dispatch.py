@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Final
 
 from django.db import transaction
@@ -45,7 +46,8 @@ class Dispatched:
     """What one dispatch did. `look_again_at` and `next_due_at` are the next times at which the clock alone matters.
 
     `holds` has one entry per pool: what kept it from starting more. `again` asks for another dispatch at once.
-    `waiting` is False when every ready task was started: a slot that frees then is no reason to look again.
+    `waiting` is False when every ready task was started: a slot that frees then is no reason to look again. `planned_s`
+    is what the planner alone took.
     """
 
     now: float
@@ -55,6 +57,7 @@ class Dispatched:
     again: bool
     waiting: bool
     holds: dict[PoolId, Hold]
+    planned_s: float
 
     def wake_at(self) -> float | None:
         """The earlier of the two times."""
@@ -75,7 +78,9 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
         resources = store.lock()
         control, promoted = _control()
         snapshot = _snapshot(control, resources, starts_max)
+        began = perf_counter()
         plan = make_plan(snapshot, starts_max=starts_max)
+        planned_s = perf_counter() - began
         leased: list[LeasedTask] = []
         if plan.starts or plan.levels or plan.set_asides:
             taken = _taken(plan, snapshot.demands)
@@ -91,6 +96,7 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
         again=again,
         waiting=again or bool(plan.holds) or _unread(control, snapshot, plan),
         holds=_by_pool(plan),
+        planned_s=planned_s,
     )
 
 

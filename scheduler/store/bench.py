@@ -14,6 +14,11 @@ def empty_tables() -> None:
     queries.run(_SQL["empty_tables"])
 
 
+def leave_in_bucket(name: str, level: float) -> None:
+    """Leave so much in a bucket, and let it refill from now on by next to nothing."""
+    queries.run(_SQL["leave_in_bucket"], {"name": name, "level": level})
+
+
 def settle_down() -> None:
     """Refresh statistics and clear dead rows."""
     queries.run(_SQL["settle_down"])
