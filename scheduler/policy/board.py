@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from heapq import heapify, heappop, heappush, heapreplace
-from math import inf, nextafter
 from typing import TYPE_CHECKING
 
-from scheduler.policy.limits import EPSILON, Limit, limit_at
+from scheduler.policy.limits import Limit, limit_at
 from scheduler.policy.order import OrderPolicy, score
-from scheduler.policy.types import SetAside, WaitReason
 
 if TYPE_CHECKING:
     from scheduler.policy.types import (
@@ -23,10 +21,10 @@ if TYPE_CHECKING:
         PriorityClass,
         ResourceId,
         ResourceView,
+        SetAside,
         TaskId,
         TaskView,
         TenantId,
-        TenantView,
         WorkerId,
         WorkerView,
     )
@@ -89,39 +87,6 @@ class Level:
         self.available -= amount
         self.changed = True
         return served
-
-
-class Quota:
-    """What a tenant's own limits still allow while the plan draws on them."""
-
-    __slots__ = ("again_at", "burst", "level", "rate", "room")
-
-    def __init__(self, tenant: TenantView, now: float) -> None:
-        self.room = None if tenant.max_in_flight is None else tenant.max_in_flight - tenant.in_flight
-        self.rate = tenant.start_rate
-        self.burst = tenant.start_burst
-        gained = (self.rate or 0.0) * max(0.0, now - tenant.start_level_at)
-        self.level = min(self.burst, tenant.start_level + gained)
-
-    def closed(self) -> WaitReason | None:
-        """The gate that keeps the tenant's next task back, if one does."""
-        if self.rate is not None and (self.level < 1.0 - EPSILON or self.rate <= 0.0):
-            return WaitReason.TENANT_START_RATE
-        if self.room is not None and self.room <= 0:
-            return WaitReason.TENANT_IN_FLIGHT
-        return None
-
-    def opens_at(self, now: float) -> float | None:
-        """When the clock alone lets the next task start; None when it does not."""
-        if not self.rate or (self.room is not None and self.room <= 0):
-            return None
-        return nextafter(now + (1.0 - self.level) / self.rate, inf)
-
-    def take(self) -> None:
-        """Book one start."""
-        self.level -= 1.0
-        if self.room is not None:
-            self.room -= 1
 
 
 class Demand:

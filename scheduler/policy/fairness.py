@@ -42,6 +42,11 @@ def charged(counter: float, *, cost: float, weight: float) -> float:
     return counter + cost / max(weight, WEIGHT_MIN)
 
 
+def correction(*, expected: float, actual: float, weight: float) -> float:
+    """What to add to a counter once the cost of a start is known; `settle.sql` does the same for many at once."""
+    return (actual - expected) / max(weight, WEIGHT_MIN)
+
+
 def accrue(
     credits_of_pool: dict[PriorityClass, float],
     *,

@@ -15,16 +15,17 @@ The same snapshot and time give the same plan. It never reads a clock, never wri
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots, Quota
-from scheduler.policy.fairness import accrue, charged, is_owed, lifted, stayed
-from scheduler.policy.limits import Short, ShortBy, shortage
+from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots
+from scheduler.policy.fairness import accrue, charged, is_owed
+from scheduler.policy.gates import lacks, spoken_for
+from scheduler.policy.limits import ShortBy
 from scheduler.policy.order import DEFAULT_ORDER, OrderPolicy
+from scheduler.policy.quotas import Quota
+from scheduler.policy.seating import seated
 from scheduler.policy.types import (
     DemandId,
-    FairCounter,
     Hold,
     Lane,
     LaneKey,
@@ -40,10 +41,10 @@ from scheduler.policy.types import (
     WaitReason,
 )
 
-INFINITY: Final = float("inf")
+if TYPE_CHECKING:
+    from scheduler.policy.gates import Lack
 
-Lack = tuple[Level, float, Short]
-"""A limit, the amount that a head needs of it, and what is missing."""
+INFINITY: Final = float("inf")
 
 STARTS_MAX: Final = 500
 """Starts in one plan, so that its transaction stays short."""
@@ -150,25 +151,10 @@ class _Planner:
         demand.lanes.append(queue)
 
     def _seat_tenants(self) -> None:
+        limited = self.quotas.keys()
         for priority, groups in self.by_class.items():
-            counters = self.counters[priority]
-            idle: dict[TenantId, FairCounter | None] = {}
-            for tenant, ready_at in _oldest_waiting(groups).items():
-                stored = self.snapshot.tenants[tenant].counters.get(priority)
-                # A tenant that its own limits keep back banks no credit meanwhile.
-                own = tenant in self.quotas
-                active = None if own else stayed(stored, oldest_ready_at=ready_at)
-                if active is None:
-                    idle[tenant] = stored
-                else:
-                    counters[tenant] = active.value
-            if idle:
-                lowest = _lowest_rival(groups, counters, idle)
-                clock = self.clocks.get(priority, 0.0)
-                for tenant, stored in idle.items():
-                    counters[tenant] = lifted(stored, lowest_active=lowest[tenant], clock=clock)
-            for group in groups:
-                group.seal(counters)
+            clock = self.clocks.get(priority, 0.0)
+            self.counters[priority] = seated(groups, priority, self.snapshot.tenants, clock=clock, limited=limited)
 
     def _recall_credits(self) -> None:
         for (pool, priority), credit in self.snapshot.credits.items():
@@ -185,7 +171,7 @@ class _Planner:
             if queue.spent:
                 self.truncated = True
                 break
-            lacking = self._lacking(queue.demand, head, group.priority)
+            lacking = lacks(queue.demand, head, group.priority, now=self.now)
             if lacking:
                 self._hold(queue, head, lacking)
                 continue
@@ -250,7 +236,7 @@ class _Planner:
             queue = self._lane([group])
             head = queue.head
             assert head is not None  # noqa: S101 - a lane without a head is never chosen
-            lacking = [] if queue.spent else self._lacking(queue.demand, head, group.priority)
+            lacking = [] if queue.spent else lacks(queue.demand, head, group.priority, now=self.now)
             if not lacking:
                 return queue
             self._set_aside(queue, head, lacking)
@@ -276,7 +262,7 @@ class _Planner:
                 continue
             place = (counters[queue.key.tenant], (-queue.head_score, head.ready_at, head.id, queue.index))
             if (best_place is None or place < best_place) and (
-                queue.spent or not self._lacking(queue.demand, head, group.priority)
+                queue.spent or not lacks(queue.demand, head, group.priority, now=self.now)
             ):
                 best, best_place = queue, place
         return best
@@ -310,15 +296,6 @@ class _Planner:
 
     # 4. Gates
 
-    def _lacking(self, demand: Demand, head: TaskView, priority: PriorityClass) -> list[Lack]:
-        lacking = []
-        for level, amount in zip(demand.levels, head.amounts, strict=True):
-            offered = level.offered(priority, head.id) if level.asides else level.available
-            short = shortage(level.limit, offered, amount, now=self.now, floor=demand.leaves(level))
-            if short is not None:
-                lacking.append((level, amount, short))
-        return lacking
-
     def _set_aside(self, queue: LaneQueue, head: TaskView, lacking: list[Lack]) -> None:
         """Begin to keep the share of its class for a head that lacks nothing but what buckets will have again."""
         if any(short.by is not ShortBy.IN_USE or not level.limit.is_bucket for level, _, short in lacking):
@@ -345,7 +322,7 @@ class _Planner:
         """Keep a lane back, and with it every lane whose demand needs what its head speaks for."""
         self._note(queue, lacking)
         only_kept = {level for level, amount, short in lacking if short.available >= amount}
-        for level in self._spoken_for(queue, head, lacking):
+        for level in spoken_for(queue.demand, head, lacking, now=self.now, late_after_s=self.order.late_after_s):
             for demand in level.users:
                 if level in only_kept and demand.leaves(level) < queue.demand.leaves(level):
                     continue  # what is left is there for them
@@ -353,18 +330,6 @@ class _Planner:
                     other.group.drop(other)
                 demand.lanes.clear()
         queue.group.drop(queue)
-
-    def _spoken_for(self, queue: LaneQueue, head: TaskView, lacking: list[Lack]) -> list[Level]:
-        """What a head that must wait keeps from those after it: what it lacks, and when it is very late all it needs.
-
-        The latter ends the starvation of a task that needs two limits by others that need one of them each: the two
-        would never be free together. A head that waits for something closed or out of reach keeps nothing that is open.
-        """
-        closed = [level for level, _, short in lacking if short.by is ShortBy.CLOSED]
-        if any(short.by is not ShortBy.IN_USE for _, _, short in lacking):
-            return closed
-        late = self.now - head.ready_at > self.order.late_after_s
-        return queue.demand.levels if late else [level for level, _, _ in lacking]
 
     def _start(self, group: Group, queue: LaneQueue, head: TaskView) -> None:
         key = queue.key
@@ -432,30 +397,3 @@ class _Planner:
         for group in self.groups.values():
             if group.pool.free == 0:
                 self.holds.extend(Hold(q.key, WaitReason.NO_FREE_SLOT) for q in group.lanes if q.alive)
-
-
-def _oldest_waiting(groups: list[Group]) -> dict[TenantId, float]:
-    """By tenant, when the oldest task that waits in these groups became ready."""
-    oldest: dict[TenantId, float] = {}
-    for group in groups:
-        for queue in group.lanes:
-            window = queue.lane.fifo or queue.lane.urgent
-            ready_at = window[0].ready_at
-            if ready_at < oldest.get(queue.key.tenant, INFINITY):
-                oldest[queue.key.tenant] = ready_at
-    return oldest
-
-
-def _lowest_rival(
-    groups: list[Group], active: dict[TenantId, float], idle: Iterable[TenantId]
-) -> dict[TenantId, float]:
-    """For each tenant that was idle, the lowest counter of the active tenants that share a pool with it."""
-    lowest = dict.fromkeys(idle, INFINITY)
-    for group in groups:
-        least = min((active[t] for t in group.by_tenant if t in active), default=INFINITY)
-        if least == INFINITY:
-            continue
-        for tenant in group.by_tenant:
-            if least < lowest.get(tenant, -INFINITY):
-                lowest[tenant] = least
-    return lowest

@@ -216,8 +216,8 @@ class DemandView:
 class Snapshot:
     """All that one plan looks at. Lanes of paused or full pools may be left out: they cannot start.
 
-    `clocks` holds the virtual time of each class; `credits` the starts that a class is owed in a pool; `set_asides` what
-    is kept for a class in a bucket, for tasks that are ready in pools and of tenants that may start.
+    `clocks` holds the virtual time of each class; `credits` the starts that a class is owed in a pool; `set_asides`
+    what is kept for a class in a bucket, for tasks that are ready in pools and of tenants that may start.
     """
 
     now: float

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from scheduler.policy.fairness import correction
 from scheduler.policy.limits import capacity, level_now
 from scheduler.policy.types import (
     DemandId,
@@ -25,6 +26,7 @@ from scheduler.policy.types import (
     ResourceId,
     ResourceKind,
     ResourceView,
+    SetAside,
     Snapshot,
     Start,
     TaskId,
@@ -62,6 +64,7 @@ class Backlog:
     started: dict[TaskId, TaskView] = field(default_factory=dict)
     clocks: dict[PriorityClass, float] = field(default_factory=dict)
     credits: dict[tuple[PoolId, PriorityClass], float] = field(default_factory=dict)
+    set_asides: dict[tuple[ResourceId, PriorityClass], SetAside] = field(default_factory=dict)
 
     # Building
 
@@ -73,9 +76,24 @@ class Backlog:
             self.workers[WorkerId(f"{worker}{number}"), pool] = slots
         return pool
 
-    def tenant(self, number: int, *, weight: float = 1.0) -> TenantId:
+    def tenant(
+        self,
+        number: int,
+        *,
+        weight: float = 1.0,
+        start_rate: float | None = None,
+        start_burst: float = 1.0,
+        max_in_flight: int | None = None,
+    ) -> TenantId:
         tenant = TenantId(number)
-        self.tenants[tenant] = TenantView(tenant, weight)
+        self.tenants[tenant] = TenantView(
+            tenant,
+            weight,
+            start_rate=start_rate,
+            start_burst=start_burst,
+            start_level=start_burst,
+            max_in_flight=max_in_flight,
+        )
         return tenant
 
     def bucket(
@@ -137,13 +155,27 @@ class Backlog:
             known = self.tenants[tenant]
             counters = {**known.counters, priority: FairCounter(value, plan.now)}
             self.tenants[tenant] = replace(known, counters=counters)
+        for tenant, level in plan.start_levels.items():
+            self.tenants[tenant] = replace(self.tenants[tenant], start_level=level, start_level_at=plan.now)
         self.clocks.update(plan.clocks)
         self.credits.update(plan.credits)
+        for place, aside in plan.set_asides.items():
+            if aside is None:
+                self.set_asides.pop(place, None)
+            else:
+                self.set_asides[place] = aside
 
-    def end(self, task: TaskId) -> None:
-        """Free the slot and the permits that a running task holds."""
-        del self.running[task]
-        del self.started[task]
+    def end(self, task: TaskId, *, took_s: float | None = None) -> None:
+        """Free the slot and the permits that a running task holds; correct its tenant's counter by what it took."""
+        key = self.running.pop(task).lane
+        view = self.started.pop(task)
+        known = self.tenants[key.tenant]
+        counter = known.counters.get(key.priority)
+        if took_s is None or counter is None:
+            return
+        beyond = correction(expected=view.expected_s, actual=took_s, weight=known.weight)
+        counters = {**known.counters, key.priority: counter._replace(value=counter.value + beyond)}
+        self.tenants[key.tenant] = replace(known, counters=counters)
 
     def edit(self, resource: ResourceId, *, now: float, **changes: float) -> None:
         """Change a limit; what it refilled until now is kept at the old rate."""
@@ -172,15 +204,17 @@ class Backlog:
     def snapshot(self, now: float, *, width: int = WIDTH) -> Snapshot:
         """What a plan at `now` sees, with at most `width` tasks of each lane."""
         in_pool: dict[PoolId, int] = defaultdict(int)
+        of_tenant: dict[TenantId, int] = defaultdict(int)
         at_worker: dict[tuple[WorkerId, PoolId], int] = defaultdict(int)
         for start in self.running.values():
             in_pool[start.lane.pool] += 1
+            of_tenant[start.lane.tenant] += 1
             at_worker[start.worker, start.lane.pool] += 1
         held = self.held()
         return Snapshot(
             now=now,
             pools={p.id: replace(p, running=in_pool[p.id]) for p in self.pools.values()},
-            tenants=dict(self.tenants),
+            tenants={t.id: replace(t, in_flight=of_tenant[t.id]) for t in self.tenants.values()},
             resources={
                 r.id: replace(r, level=r.permits - held[r.id]) if r.kind is ResourceKind.SEMAPHORE else r
                 for r in self.resources.values()
@@ -193,7 +227,20 @@ class Backlog:
             lanes=tuple(self._window(key, tasks, width) for key, tasks in self.lanes.items()),
             clocks=dict(self.clocks),
             credits=dict(self.credits),
+            set_asides=self._asides_in_force(),
         )
+
+    def _asides_in_force(self) -> dict[tuple[ResourceId, PriorityClass], SetAside]:
+        """Those whose task is ready, in a pool and of a tenant that may start."""
+        if not self.set_asides:
+            return {}
+        able = {
+            task.id
+            for key, tasks in self.lanes.items()
+            for task in tasks
+            if not self.pools[key.pool].paused and not self.tenants[key.tenant].suspended
+        }
+        return {place: aside for place, aside in self.set_asides.items() if aside.task in able}
 
     def _window(self, key: LaneKey, tasks: list[TaskView], width: int) -> Lane:
         urgent = self.deadlines.get(key, [])

@@ -124,4 +124,5 @@ class Stage:
     def _begin(self, start: Start) -> None:
         task = start.task
         self.began.append(Began(self.now, self._names[task], self.now - self._ready_at[task], start))
-        self.at(self.now + self._runs_s[task], lambda: self.backlog.end(task))
+        took_s = self._runs_s[task]
+        self.at(self.now + took_s, lambda: self.backlog.end(task, took_s=took_s))
