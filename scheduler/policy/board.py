@@ -10,7 +10,7 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
-from scheduler.policy.limits import Limit, limit_at
+from scheduler.policy.limits import EPSILON, Limit, limit_at
 from scheduler.policy.order import OrderPolicy, score
 
 if TYPE_CHECKING:
@@ -40,15 +40,17 @@ class Level:
     `floors`, by class, is what a class must leave in the bucket.
     """
 
-    __slots__ = ("asides", "available", "changed", "floors", "id", "kept", "limit", "users")
+    __slots__ = ("aside_changes", "asides", "available", "changed", "floors", "id", "kept", "limit", "users", "whole")
 
     def __init__(self, resource: ResourceView, now: float) -> None:
         self.id: ResourceId = resource.id
         self.limit: Limit = limit_at(resource, now=now)
+        self.whole = self.limit
         self.available = self.limit.available
         self.changed = resource.level_at > now
         self.users: list[Demand] = []
         self.asides: dict[PriorityClass, tuple[SetAside, float]] = {}
+        self.aside_changes: dict[PriorityClass, SetAside | None] = {}
         self.kept = 0.0
         most = self.limit.capacity if self.limit.is_bucket else 0.0
         self.floors = tuple(part * most for part in resource.ceilings) if any(resource.ceilings) else None
@@ -57,8 +59,8 @@ class Level:
         """What a task of this class must leave."""
         return 0.0 if self.floors is None else self.floors[priority]
 
-    def set_aside(self, priority: PriorityClass, aside: SetAside, *, share: float, now: float) -> None:
-        """Keep what `share` of the refill came to since then, at most the amount, for one task of the class.
+    def set_aside(self, priority: PriorityClass, aside: SetAside, *, share: float, now: float) -> bool:
+        """Keep what `share` of the refill came to since then, at most the amount, for one task; whether that is all.
 
         While it grows, that much less comes back for everybody else.
         """
@@ -70,23 +72,40 @@ class Level:
         self.kept += kept
         if kept < amount:
             self.limit = replace(self.limit, refill_per_s=refill * (1.0 - share))
+        return kept >= amount
 
-    def offered(self, priority: PriorityClass, task: TaskId) -> float:
-        """What this task may take: what is there for all, and what is set aside for it."""
-        mine = self.asides.get(priority)
-        return self.available + mine[1] if mine is not None and mine[0].task == task else self.available
-
-    def draw(self, priority: PriorityClass, task: TaskId, amount: float) -> bool:
-        """Take an amount; whether that used up what was set aside for the task."""
-        mine = self.asides.get(priority)
-        served = mine is not None and mine[0].task == task
-        if mine is not None and served:
+    def forget_aside(self, priority: PriorityClass, task: TaskId) -> None:
+        """Give everybody what was kept for this task of the class, if there was something."""
+        aside = self.asides.get(priority)
+        if aside is not None and aside[0].task == task:
             del self.asides[priority]
-            self.available += mine[1]
-            self.kept -= mine[1]
-        self.available -= amount
+            self.available += aside[1]
+            self.kept -= aside[1]
+            self.aside_changes[priority] = None
+
+    def offered(self, priority: PriorityClass, task: TaskId, amount: float) -> tuple[float, Limit]:
+        """What this task may take (what is there for all, and what is set aside for it), and how its limit grows.
+
+        A full bucket loses what comes back: then, and when a task needs more than would ever be there for all, nothing
+        is kept from it.
+        """
+        level = self.available + self.kept
+        if amount > self.limit.capacity - self.kept or level >= self.limit.capacity:
+            return level, self.whole
+        mine = self.asides.get(priority)
+        if mine is not None and mine[0].task == task:
+            return self.available + mine[1], self.whole
+        return self.available, self.limit
+
+    def draw(self, priority: PriorityClass, task: TaskId, amount: float, *, now: float) -> None:
+        """Take an amount. What was set aside for the task served; what was kept for others and is gone grows anew."""
         self.changed = True
-        return served
+        self.forget_aside(priority, task)
+        self.available -= amount
+        if self.kept > 0.0 and self.available < -EPSILON * max(1.0, amount):
+            for other, (aside, _) in list(self.asides.items()):
+                self.forget_aside(other, aside.task)
+                self.aside_changes[other] = aside._replace(since=now)
 
 
 class Demand:

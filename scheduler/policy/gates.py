@@ -18,8 +18,8 @@ def lacks(demand: Demand, head: TaskView, priority: PriorityClass, *, now: float
     """The limits that do not admit the head now, in the demand's order; none when it can start."""
     lacking = []
     for level, amount in zip(demand.levels, head.amounts, strict=True):
-        offered = level.offered(priority, head.id) if level.asides else level.available
-        short = shortage(level.limit, offered, amount, now=now, floor=demand.leaves(level))
+        offered, limit = level.offered(priority, head.id, amount) if level.asides else (level.available, level.limit)
+        short = shortage(limit, offered, amount, now=now, floor=demand.leaves(level))
         if short is not None:
             lacking.append((level, amount, short))
     return lacking

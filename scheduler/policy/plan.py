@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+from scheduler.policy.asides import Asides
 from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots
 from scheduler.policy.fairness import accrue, charged, is_owed
 from scheduler.policy.gates import lacks, spoken_for
-from scheduler.policy.limits import ShortBy
 from scheduler.policy.order import DEFAULT_ORDER, OrderPolicy
 from scheduler.policy.quotas import Quota
 from scheduler.policy.seating import seated
@@ -33,7 +33,6 @@ from scheduler.policy.types import (
     PoolId,
     PriorityClass,
     ResourceId,
-    SetAside,
     Snapshot,
     Start,
     TaskView,
@@ -70,7 +69,6 @@ class _Planner:
         self.demands: dict[tuple[DemandId, PriorityClass | None], Demand] = {}
         self.has_floors = any(level.floors is not None for level in self.levels.values())
         self.quotas = {t.id: Quota(t, self.now) for t in snapshot.tenants.values() if t.limited}
-        self.set_asides: dict[tuple[ResourceId, PriorityClass], SetAside | None] = {}
         self.pools: dict[PoolId, PoolSlots] = {}
         self.groups: dict[tuple[PoolId, PriorityClass], Group] = {}
         self.by_class: dict[PriorityClass, list[Group]] = {}
@@ -80,18 +78,13 @@ class _Planner:
         self.drawn_quotas: set[TenantId] = set()
         self.clocks = dict(snapshot.clocks)
         self.credits: dict[PoolId, dict[PriorityClass, float]] = defaultdict(dict)
-        self._keep_aside()
         self._open_pools()
         self._admit_lanes()
+        self.asides = Asides(snapshot.set_asides, self.levels, self.by_class, now=self.now, order=order)
         self._seat_tenants()
         self._recall_credits()
 
     # 0. What takes part in this plan
-
-    def _keep_aside(self) -> None:
-        for (resource, priority), aside in self.snapshot.set_asides.items():
-            share = self.order.shares[priority]
-            self.levels[resource].set_aside(priority, aside, share=share, now=self.now)
 
     def _open_pools(self) -> None:
         offers = defaultdict(list)
@@ -184,7 +177,7 @@ class _Planner:
     # 1. Class
 
     def _choose(self) -> tuple[Group, LaneQueue] | None:
-        owed = self._owed_lane() if self.credits else None
+        owed = self._owed_lane()
         if owed is not None:
             return owed.group, owed
         best: HeadEntry | None = None
@@ -232,6 +225,9 @@ class _Planner:
 
     def _owed_lane(self) -> LaneQueue | None:
         """The lane that goes first because its class is owed a start; one that lacks something is passed over."""
+        ripe = self.asides.next_ripe()
+        if ripe is not None:
+            return ripe
         while (group := self._owed_group()) is not None:
             queue = self._lane([group])
             head = queue.head
@@ -239,7 +235,7 @@ class _Planner:
             lacking = [] if queue.spent else lacks(queue.demand, head, group.priority, now=self.now)
             if not lacking:
                 return queue
-            self._set_aside(queue, head, lacking)
+            self.asides.begin(queue, head, lacking)
             self._note(queue, lacking)
             other = self._first_startable(group)
             if other is not None:
@@ -296,17 +292,6 @@ class _Planner:
 
     # 4. Gates
 
-    def _set_aside(self, queue: LaneQueue, head: TaskView, lacking: list[Lack]) -> None:
-        """Begin to keep the share of its class for a head that lacks nothing but what buckets will have again."""
-        if any(short.by is not ShortBy.IN_USE or not level.limit.is_bucket for level, _, short in lacking):
-            return
-        priority = queue.key.priority
-        for level, amount, _ in lacking:
-            if priority not in level.asides:
-                aside = SetAside(head.id, min(amount + queue.demand.leaves(level), level.limit.capacity), self.now)
-                level.set_aside(priority, aside, share=self.order.shares[priority], now=self.now)
-                self.set_asides[level.id, priority] = aside
-
     def _note(self, queue: LaneQueue, lacking: list[Lack]) -> None:
         """Say why a lane waits and until when; the plan looks again as soon as one of the limits has enough.
 
@@ -334,8 +319,7 @@ class _Planner:
     def _start(self, group: Group, queue: LaneQueue, head: TaskView) -> None:
         key = queue.key
         for level, amount in zip(queue.demand.levels, head.amounts, strict=True):
-            if level.draw(key.priority, head.id, amount):
-                self.set_asides[level.id, key.priority] = None
+            level.draw(key.priority, head.id, amount, now=self.now)
         if len(self.by_pool[key.pool]) > 1:
             startable = [g.priority for g in self.by_pool[key.pool] if g.alive]
             accrue(self.credits[key.pool], started=key.priority, startable=startable, shares=self.order.shares)
@@ -390,7 +374,7 @@ class _Planner:
             clocks={p: c for p, c in self.clocks.items() if c != self.snapshot.clocks.get(p)},
             credits={(pool, p): c for pool, held in self.credits.items() for p, c in held.items()},
             start_levels={tenant: self.quotas[tenant].level for tenant in drawn},
-            set_asides=self.set_asides,
+            set_asides=self.asides.changes(),
         )
 
     def _hold_full_pools(self) -> None:

@@ -227,10 +227,10 @@ class Backlog:
             lanes=tuple(self._window(key, tasks, width) for key, tasks in self.lanes.items()),
             clocks=dict(self.clocks),
             credits=dict(self.credits),
-            set_asides=self._asides_in_force(),
+            set_asides=self.set_asides_in_force(),
         )
 
-    def _asides_in_force(self) -> dict[tuple[ResourceId, PriorityClass], SetAside]:
+    def set_asides_in_force(self) -> dict[tuple[ResourceId, PriorityClass], SetAside]:
         """Those whose task is ready, in a pool and of a tenant that may start."""
         if not self.set_asides:
             return {}

@@ -114,8 +114,10 @@ class Watch:
             points = score(self.backlog.started[start.task], mine, now=snapshot.now)
             passed = [c for (p, c), waits in best.items() if p == pool and c != mine and waits > points + 1e-6]
             credit = snapshot.credits.get((pool, mine), 0.0) + DEFAULT_ORDER.shares[mine] * starts[pool]
+            served = any(aside is None and priority == mine for (_, priority), aside in plan.set_asides.items())
             promise(
-                not passed or credit >= 1.0 - 1e-6, f"task {start.task} passed the {passed and passed[0].label} class"
+                not passed or served or credit >= 1.0 - 1e-6,
+                f"task {start.task} passed the {passed and passed[0].label} class",
             )
 
     def _reasons(self, plan: Plan, now: float) -> None:
@@ -145,17 +147,28 @@ class Watch:
                 free = sum(n - sum(s.worker == w for s in running) for w, n in offers.items())
                 return len(running) >= pool.slots or free <= 0
             case WaitReason.RESOURCE:
-                return hold.resource is not None and self._lacks(hold.resource, hold.needed, now)
+                return hold.resource is not None and self._lacks(hold.resource, hold.needed, hold.lane, now)
             case _:
                 return False
 
-    def _lacks(self, resource: ResourceId, amount: float, now: float) -> bool:
+    def _lacks(self, resource: ResourceId, amount: float, lane: LaneKey, now: float) -> bool:
         view = self.backlog.resources[resource]
         if view.blocked_until is not None and view.blocked_until > now:
             return True
         if view.kind is ResourceKind.SEMAPHORE:
             return view.permits - self.backlog.held()[resource] < amount
-        return view.rate <= 0.0 or amount > view.burst or level_now(view, now=now) < min(amount, capacity(view))
+        free = level_now(view, now=now) - self._set_aside(resource, lane, now)
+        return view.rate <= 0.0 or amount > view.burst or free < min(amount, capacity(view))
+
+    def _set_aside(self, resource: ResourceId, lane: LaneKey, now: float) -> float:
+        """What is kept in a bucket for tasks other than this lane's."""
+        mine = {task.id for task in self.backlog.lanes[lane]}
+        rate = effective_rate(self.backlog.resources[resource])
+        return sum(
+            min(aside.amount, DEFAULT_ORDER.shares[priority] * rate * max(0.0, now - aside.since))
+            for (place, priority), aside in self.backlog.set_asides_in_force().items()
+            if place == resource and aside.task not in mine
+        )
 
     def _want(self, snapshot: Snapshot, plan: Plan) -> None:
         for hold in plan.holds:
