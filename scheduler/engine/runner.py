@@ -34,7 +34,8 @@ from scheduler.engine.outbox import Outbox
 from scheduler.engine.pools import Pools
 from scheduler.engine.renewal import Renewal
 from scheduler.engine.settings import EngineSettings
-from scheduler.policy.types import Hold, LeasedTask, LeaseId, Outcome, PoolId, WorkerId
+from scheduler.policy.retry import Failure
+from scheduler.policy.types import FailureClass, Hold, LeasedTask, LeaseId, Outcome, PoolId, WorkerId
 from scheduler.reads.upstream import with_upstream
 from scheduler.services import heartbeat
 from scheduler.services.dispatch import Dispatched, dispatch
@@ -46,6 +47,8 @@ BACKOFF_MAX_S: Final = 1.0
 REST_MAX_S: Final = 0.1
 FENCE_EVERY_S: Final = 0.1
 SETTLE: Final = "settle"
+UNREAD_RETRY_S: Final = 1.0
+"""When an attempt is made again whose parents' results could not be read."""
 LAST_TRIES_S: Final = 5.0
 """How long a loop that is asked to stop goes on trying: the database may not come back in time."""
 
@@ -201,7 +204,7 @@ class Engine:
         for task in leased:
             running = self._running.get(task.lease)
             if running is None:
-                self._outbox.add(Report(task.lease, Outcome.RELEASED))
+                self._outbox.add(_handed_back(task))
                 continue
             if self._draining:
                 running.halt(Stop.SHUTDOWN)
@@ -332,6 +335,14 @@ def _with_upstream(leased: list[LeasedTask]) -> list[LeasedTask]:
     except DatabaseError as error:
         logger.warning("attempts are handed back, the results they need cannot be read: %s", error)
         return [task for task in leased if not task.has_parents]
+
+
+def _handed_back(task: LeasedTask) -> Report:
+    """The report of an attempt that was not begun. What needs results that cannot be read waits a moment first."""
+    if not task.has_parents:
+        return Report(task.lease, Outcome.RELEASED)
+    why = Failure(FailureClass.ERROR, "the results it needs could not be read", UNREAD_RETRY_S)
+    return Report(task.lease, Outcome.RELEASED, why)
 
 
 async def _at_most(seconds: float, event: Awaitable[object]) -> None:
