@@ -47,7 +47,7 @@ def lock_for_cancel(task: TaskId) -> None:
     store.lock_followers([(task, TaskState.CANCELLED)], own=[task])
 
 
-def spread(ended: Sequence[Ended], groups: Sequence[GroupId] = (), decided: Sequence[DecidedEdge] = ()) -> int:
+def spread(ended: Sequence[Ended], groups: Sequence[GroupId] = ()) -> int:
     """Cancel what is left of these groups, then move on whoever came after what has ended.
 
     1. look which members wait;
@@ -59,13 +59,13 @@ def spread(ended: Sequence[Ended], groups: Sequence[GroupId] = (), decided: Sequ
     members = group_store.load_waiting(groups) if groups else []
     may_leave = leaving | {m.task: TaskState.CANCELLED for m in members if m.links & Links.CHILDREN}
     own = [m.task for m in members if m.state is TaskState.BLOCKED]
-    locked = store.lock_followers(may_leave.items(), decided, own) if may_leave or decided or own else set()
+    locked = store.lock_followers(may_leave.items(), own=own) if may_leave or own else set()
     told = 0
     if groups:
         cancelled = group_store.cancel_members(members) if members else []
         leaving |= {m.task: m.state for m in cancelled if m.links & Links.CHILDREN}
         told = group_store.tell_members(groups)
-    return told + (_decide(leaving, decided, locked) if leaving or decided else 0)
+    return told + (_decide(leaving, (), locked) if leaving else 0)
 
 
 def _decide(leaving: Mapping[TaskId, TaskState], decided: Sequence[DecidedEdge], locked: set[TaskId]) -> int:
@@ -106,8 +106,11 @@ def _link(edges: Sequence[UnlinkedEdge]) -> int:
         for e in edges
         if (met := _met(e, states, impossible=e.awaited and e.child in circles)) is not None
     ]
+    # Edges are written under the lock of their child, here as everywhere.
+    locked = store.lock_followers((), decided, own=sorted({e.child for e in edges}))
+    freed = _decide({}, decided, locked) if decided else 0
     store.set_linked(edges)
-    return spread((), decided=decided) if decided else 0
+    return freed
 
 
 def _met(edge: UnlinkedEdge, states: Mapping[TaskId, TaskState], *, impossible: bool) -> bool | None:
