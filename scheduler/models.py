@@ -102,6 +102,7 @@ class Pool(models.Model):
         permissions = [
             ("view_console", "May see the operator console"),
             ("operate_pool", "May pause and resume pools"),
+            ("view_payload", "May see what tasks carry and return"),
             ("edit_resource_limit", "May edit the limits of shared resources"),
         ]
         constraints = [

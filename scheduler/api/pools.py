@@ -11,12 +11,13 @@ from scheduler.api.access import ADMIN, OPERATE_ALL, READ, caller_of
 from scheduler.api.answers import once_per_key, respond
 from scheduler.api.control_schemas import PoolEditIn, PoolIn, PoolOut, PoolsOut, present_pool
 from scheduler.api.fields import PROBLEMS, Problem
-from scheduler.api.scale_schemas import ScaleOut, present_scale
+from scheduler.api.scale_schemas import PoolWhyOut, ScaleOut, present_pool_why, present_scale
 from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
 from scheduler.engine.executors.llm_config import LlmConfig, LlmConfigError
 from scheduler.errors import FieldError, Refused
+from scheduler.reads.pool_why import pool_why
 from scheduler.reads.pools import list_pools, pool_detail
 from scheduler.reads.scale import pool_scale
 from scheduler.services.pools import add_pool, edit_pool, pause_pool, resume_pool
@@ -46,6 +47,13 @@ def get_scale(request: HttpRequest, name: str) -> HttpResponse:
     For KEDA's `metrics-api` scaler: `valueLocation: desired`, and `targetValue` the slots that one worker offers.
     """
     return respond(200, present_scale(pool_scale(name)))
+
+
+@router.get("/pools/{name}/why", auth=READ, operation_id="why_pool", response={200: PoolWhyOut, PROBLEMS: Problem})
+@in_pool
+def get_why(request: HttpRequest, name: str) -> HttpResponse:
+    """Why the pool does not start more than it does, in words."""
+    return respond(200, present_pool_why(pool_why(name)))
 
 
 @router.post("/pools", auth=ADMIN, operation_id="add_pool", response={201: PoolOut, PROBLEMS: Problem})

@@ -8,9 +8,11 @@ from typing import Any
 
 from pydantic import Field
 
-from scheduler.api.answers import In, Out, at
+from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.fields import Number, Whole
+from scheduler.api.task_schemas import ReasonOut, present_reason
 from scheduler.policy.autoscale import AutoscaleSettings
+from scheduler.reads.pool_why import PoolExplanation
 from scheduler.reads.scale import PoolScale
 
 
@@ -99,6 +101,46 @@ class ScaleOut(Out):
     service_s: float | None = Field(description="Mean seconds that a task keeps a slot")
     says: list[str]
     as_of: datetime | None = Field(description="When this was decided; an engine decides once per interval")
+
+
+class ClassWaitOut(Out):
+    """How a class of a pool waits."""
+
+    priority: str
+    waiting: int
+    oldest_waiting_s: float | None
+    slo_s: float | None = Field(description="Seconds that it may wait, where that was set")
+
+
+class PoolWhyOut(Out):
+    """Every reason that holds now, most decisive first; how each class waits; what was decided about the slots."""
+
+    pool: str
+    state: str
+    reasons: list[ReasonOut]
+    classes: list[ClassWaitOut]
+    scale: ScaleOut
+    as_of: datetime
+
+
+def present_pool_why(found: PoolExplanation) -> PoolWhyOut:
+    """The explanation as it is sent."""
+    return PoolWhyOut(
+        pool=found.pool.name,
+        state=found.pool.state,
+        reasons=[present_reason(reason) for reason in found.reasons],
+        classes=[
+            ClassWaitOut(
+                priority=each.name,
+                waiting=each.waiting,
+                oldest_waiting_s=None if each.oldest_waiting_s is None else round(each.oldest_waiting_s, 3),
+                slo_s=each.slo_s,
+            )
+            for each in found.classes
+        ],
+        scale=present_scale(found.scale),
+        as_of=moment(found.as_of),
+    )
 
 
 def present_scale(found: PoolScale) -> ScaleOut:

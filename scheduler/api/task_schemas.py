@@ -17,6 +17,7 @@ from scheduler.api.fields import Ahead, Json, Moment, Name, Number, Priority, Re
 from scheduler.api.graph_schemas import AfterIn, AfterOut, GroupName, Join, present_after
 from scheduler.errors import FieldError, Refused
 from scheduler.policy.admission import ATTEMPTS_MAX, RetrySettings, Submission
+from scheduler.policy.explain import Reason as WaitingReason
 from scheduler.policy.graph import EDGES_PER_TASK_MAX
 from scheduler.policy.payload import fault_in_json
 from scheduler.policy.types import PriorityClass
@@ -267,9 +268,14 @@ class ReplayOut(Out):
 
 def present_why(found: Explanation) -> WhyOut:
     """The explanation as it is sent."""
-    reasons = [ReasonOut(code=r.code, text=r.text, detail=_detail(r.detail)) for r in found.reasons]
+    reasons = [present_reason(reason) for reason in found.reasons]
     state, as_of = found.state.value, moment(found.as_of)
     return WhyOut(id=found.task, state=state, reasons=reasons, position=found.position, as_of=as_of)
+
+
+def present_reason(reason: WaitingReason) -> ReasonOut:
+    """One reason as it is sent."""
+    return ReasonOut(code=reason.code, text=reason.text, detail=_detail(reason.detail))
 
 
 def _detail(detail: Mapping[str, object]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 CLASSES: Final = ("critical", "high", "normal", "low")
 NAME_CHARS_MAX: Final = 200
 MESSAGE_CHARS_MAX: Final = 400
+SAYS_MAX: Final = 6
 _UNIX_S_MAX: Final = 32_503_680_000  # the year 3000
 
 _Json = Mapping[str, Any]
@@ -68,6 +69,14 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """What the autoscaler decided: slots that there should be, and the arithmetic in sentences."""
+
+    desired: int
+    says: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PoolView:
     """One pool. `by_class` counts ready tasks, most urgent class first; `id` is safe in HTML."""
 
@@ -87,6 +96,7 @@ class PoolView:
     failed_per_s: float
     oldest_waiting_s: float | None
     bound: Bound | None
+    scale: Scale | None = None
 
     @property
     def waiting(self) -> int:
@@ -219,7 +229,14 @@ def _pool(item: _Json) -> PoolView:
         failed_per_s=_number(item, "failed_per_s") or 0.0,
         oldest_waiting_s=_number(item, "oldest_waiting_s"),
         bound=_bound(_map(item, "bound_by")) if item.get("bound_by") else None,
+        scale=_scale(item, _map(item, "scale")) if item.get("scale") else None,
     )
+
+
+def _scale(pool: _Json, item: _Json) -> Scale:
+    says = item.get("says")
+    texts = [{"text": said} for said in says[:SAYS_MAX]] if isinstance(says, list) else []
+    return Scale(_whole(pool, "desired"), tuple(_text(each, "text", MESSAGE_CHARS_MAX) for each in texts))
 
 
 def _pause(item: _Json) -> Pause:

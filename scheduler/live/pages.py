@@ -15,6 +15,8 @@ from scheduler.live.render import draw
 ROWS_ON_OVERVIEW_MAX: Final = 12
 ROWS_MAX: Final = 100
 SCOPE_CHARS_MAX: Final = 200
+SCOPED: Final = frozenset({"pool", "task"})
+"""Pages about one pool, named by their scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ def draw_page(key: Key, board: Board) -> Frame:
 
 def is_live(key: Key) -> bool:
     """Whether somebody may watch this: a known page, with a scope exactly when the page is about one thing."""
-    return key.page in LIVE_PAGES and len(key.scope) <= SCOPE_CHARS_MAX and (key.page == "pool") == bool(key.scope)
+    return key.page in LIVE_PAGES and len(key.scope) <= SCOPE_CHARS_MAX and (key.page in SCOPED) == bool(key.scope)
 
 
 def _overview(board: Board, _scope: str) -> dict[str, Any]:
@@ -77,10 +79,17 @@ def _pool(board: Board, name: str) -> dict[str, Any]:
     }
 
 
+def _task(board: Board, pool: str) -> dict[str, Any]:
+    """What lives on a task's page: the pool that it waits in, named by the scope."""
+    found = board.pool(pool)
+    return {"row": None if found is None else rows.pool_row(found, found.waiting)}
+
+
 LIVE_PAGES: Final[Mapping[str, LivePage]] = {
     "overview": LivePage("live/overview.html", _overview),
     "pools": LivePage("live/pools.html", _pools),
     "pool": LivePage("live/pool.html", _pool),
+    "task": LivePage("live/task.html", _task),
     "resources": LivePage("live/resources.html", _resources),
 }
 

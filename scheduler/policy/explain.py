@@ -95,6 +95,19 @@ def explain(task: WaitingTask, around: Surroundings) -> tuple[Reason, ...]:
     return reasons or (Reason("next", "Nothing holds it back: it starts at the next plan.", {}),)
 
 
+def explain_pool(around: Surroundings, waiting: int, short: Reason | None) -> tuple[Reason, ...]:
+    """Why a pool does not start more than it does. `short` is the limit that its next task waits for, if one does."""
+    if not waiting:
+        if around.paused_by is not None:
+            return tuple(_pool_gates(around))
+        text = (
+            f"Nothing is ready to start in the pool {around.pool}; {around.running} of {around.slots} slots are busy."
+        )
+        return (Reason("idle", text, {"running": around.running, "slots": around.slots}),)
+    gates = (*_pool_gates(around), *((short,) if short is not None else ()), *_slot_gates(around))
+    return gates or (Reason("next", "Nothing holds it back: what is ready starts at the next plan.", {}),)
+
+
 def position(priority: PriorityClass, score: float, ahead_in_lane: int, lanes: Sequence[LaneAhead]) -> int:
     """About how many tasks start first, at most POSITION_MAX.
 

@@ -92,12 +92,13 @@ def _surroundings(row: tasks.TaskRow, ahead: int, now: float) -> Surroundings:
         tenant_suspended=tenant.status == "suspended",
         slots=pool.settings.slots,
         running=running,
-        free_slots=_free_slots(row.pool_id, running, now),
+        free_slots=free_slots(row.pool_id, running, now),
         ahead=ahead,
     )
 
 
-def _free_slots(pool: PoolId, running: int, now: float) -> int | None:
+def free_slots(pool: PoolId, running: int, now: float) -> int | None:
+    """Slots that connected workers offer to a pool, less what runs; None when none offers any."""
     offered = [
         w.slots[pool]
         for w in overview.load_workers()

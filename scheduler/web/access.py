@@ -13,6 +13,7 @@ from django.urls import reverse
 
 VIEW_CONSOLE: Final = "scheduler.view_console"
 OPERATE_POOL: Final = "scheduler.operate_pool"
+VIEW_PAYLOAD: Final = "scheduler.view_payload"
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]

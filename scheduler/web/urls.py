@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from scheduler.web import live_poll, look, pages, pool_actions
+from scheduler.web import live_poll, look, pages, pool_actions, task_page
 from scheduler.web.sign_in import SignIn
 
 app_name = "ops"
@@ -16,6 +16,7 @@ urlpatterns = [
     path("pools/<str:name>/", pages.pool, name="pool"),
     path("pools/<str:name>/pause/", pool_actions.pause, name="pool-pause"),
     path("pools/<str:name>/resume/", pool_actions.resume, name="pool-resume"),
+    path("tasks/<int:task_id>/", task_page.task, name="task"),
     path("resources/", pages.resources, name="resources"),
     path("look/", look.change_look, name="look"),
     path("sign-in/", SignIn.as_view(), name="sign-in"),

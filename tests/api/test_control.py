@@ -57,6 +57,22 @@ def test_a_pool_follows_its_demand_when_asked_to(admin: httpx2.Client, api: http
     assert api.get("/pools/nope/scale").status_code == 404
 
 
+def test_a_pool_says_why_it_does_not_start_more(admin: httpx2.Client, api: httpx2.Client) -> None:
+    admin.post("/pools", json={"name": "quiet", "executor": "python", "slo": {"high": 2}})
+    idle = api.get("/pools/quiet/why").json()
+    assert [r["code"] for r in idle["reasons"]] == ["idle"]
+    assert idle["classes"][1] == {"priority": "high", "waiting": 0, "oldest_waiting_s": None, "slo_s": 2.0}
+    api.post("/tasks", json={"pool": "quiet", "payload": 1, "priority": "high"})
+    admin.post("/pools/quiet/pause", json={"reason": "lunch"})
+    waits = api.get("/pools/quiet/why").json()
+    assert [r["code"] for r in waits["reasons"]] == ["pool_paused", "no_worker"]
+    assert waits["reasons"][0]["text"].endswith(": lunch")
+    assert waits["classes"][1]["waiting"] == 1
+    assert waits["classes"][1]["oldest_waiting_s"] >= 0
+    assert waits["scale"]["says"] == ["The pool is not autoscaled: it has the 10 slots that were set."]
+    assert api.get("/pools/nope/why").status_code == 404
+
+
 def test_pausing_is_said_once_and_undone(admin: httpx2.Client) -> None:
     admin.post("/pools", json={"name": "halt", "executor": "python"})
     paused = admin.post("/pools/halt/pause", json={"reason": "provider is down"})

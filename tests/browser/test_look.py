@@ -92,6 +92,26 @@ def test_states_of_the_page_break_no_rule(
     assert violations(page) == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_a_task_reads_well(scheme: str, open_page: OpenPage, world: World, tmp_path: Path) -> None:
+    world.snapshot()
+    path = f"/ops/tasks/{world.task()}/"
+    page = open_page(path, viewport=SIZES["desktop"], color_scheme=scheme)
+    settled(page, path)
+    expect(page.locator(".reasons")).to_contain_text("It is tried again at")
+    expect(page.locator(".line")).to_contain_text("Attempt 1 failed")
+    page.get_by_text("Payload", exact=False).first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("pre").first).to_contain_text("Summarise the attached report.")
+    assert violations(page) == []
+    folder = Path(os.environ.get("CRONOQ_SCREENSHOTS") or tmp_path)
+    page.screenshot(path=folder / f"task-{scheme}.png", full_page=True)
+    page.set_viewport_size({"width": 320, "height": 640})
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.screenshot(path=folder / f"task-{scheme}-phone.png", full_page=True)
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_nothing_is_off_the_edge_of_a_narrow_screen(path: str, open_page: OpenPage, world: World) -> None:
     world.snapshot()

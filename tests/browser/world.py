@@ -22,12 +22,14 @@ from django.db import connections
 from django.db.models import Max
 from django.test import Client
 
-from scheduler.models import AuditEvent, Pool, Snapshot
+from scheduler.models import Attempt, AuditEvent, Pool, Snapshot, Task, TaskPayload, Tenant, Worker
+from scheduler.policy.types import FailureClass, PoolId
 from tests.live import sample
 from tests.support.waiting import wait_until
+from tests.support.work import HandWorker, make_tenant, submit_tasks
 
 T = TypeVar("T")
-ROLES = {"nobody": [], "viewer": ["view_console"], "operator": ["view_console", "operate_pool"]}
+ROLES = {"nobody": [], "viewer": ["view_console"], "operator": ["view_console", "operate_pool", "view_payload"]}
 PASSWORD = "correct horse battery staple"
 
 # Never the same number twice in one run: a web process remembers the newest it saw.
@@ -59,6 +61,19 @@ class World:
     def newest_waiting(self) -> int:
         newest = self.do(lambda: Snapshot.objects.aggregate(Max("seq"))["seq__max"])
         return int(self.do(lambda: Snapshot.objects.get(seq=newest).body["totals"]["waiting"]))
+
+    def task(self) -> int:
+        """A task of `llm` that has failed once and waits for another attempt."""
+        return self.do(self._make_task)
+
+    @staticmethod
+    def _make_task() -> int:
+        payload = '{"prompt": "Summarise the attached report. ' + "Be brief. " * 40 + '"}'
+        tenant, pool = make_tenant(), PoolId(Pool.objects.get(name="llm").pk)
+        task = submit_tasks(tenant, pool="llm", payload=payload, key="report-" + "7" * 60, kind="summary")[0]
+        worker = HandWorker({pool: 1})
+        worker.fail(worker.start(), FailureClass.THROTTLED, retry_after_s=1800.0)
+        return task
 
     def pause_reason(self, name: str) -> str | None:
         pool = self.do(lambda: Pool.objects.get(name=name))
@@ -92,7 +107,7 @@ class World:
 
     @staticmethod
     def _empty() -> None:
-        for model in (Snapshot, Pool, AuditEvent, Session, User):
+        for model in (Snapshot, Task, TaskPayload, Attempt, Worker, Pool, Tenant, AuditEvent, Session, User):
             model.objects.all().delete()
 
 

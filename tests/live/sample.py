@@ -26,6 +26,8 @@ def pool(name: str, **changes: Any) -> dict[str, Any]:
         "retrying": 0,
         "running": 18,
         "slots": 32,
+        "desired": 32,
+        "scale": None,
         "workers": 1,
         "started_per_s": 9.4,
         "succeeded_per_s": 9.2,

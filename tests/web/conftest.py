@@ -11,9 +11,16 @@ from django.test import Client
 
 from scheduler.live.newest import newest
 from scheduler.models import Pool, Snapshot
+from scheduler.policy.types import TaskId
 from tests.live import sample
+from tests.support.work import make_tenant, submit_tasks
 
-PERMISSIONS = {"nobody": [], "viewer": ["view_console"], "operator": ["view_console", "operate_pool"]}
+PERMISSIONS = {
+    "nobody": [],
+    "viewer": ["view_console"],
+    "operator": ["view_console", "operate_pool"],
+    "reader": ["view_console", "view_payload"],
+}
 PASSWORD = "correct horse battery staple"
 
 SignIn = Callable[[str], Client]
@@ -51,6 +58,12 @@ def signed_in(person: Callable[[str], User]) -> SignIn:
 @pytest.fixture
 def llm(db: None) -> Pool:
     return Pool.objects.create(name="llm", executor="llm")
+
+
+@pytest.fixture
+def task(llm: Pool) -> TaskId:
+    """A task of `llm` that waits; the first in its database, so that a link may name it."""
+    return submit_tasks(make_tenant(), payload='{"prompt": "<script>alert(1)</script>"}', pool="llm", key="order-7")[0]
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from scheduler.models import Pool, Snapshot
+from scheduler.models import Pool
+from scheduler.policy.types import TaskId
 from scheduler.web.urls import urlpatterns
 from tests.web.conftest import SignIn
 
@@ -25,13 +26,12 @@ def allowed(route: str, role: str) -> bool:
     return route in OPEN_TO_ALL or ROLES.index(role) >= ROLES.index(PERMISSION.get(route, "viewer"))
 
 
+@pytest.mark.usefixtures("snapshot")
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("route", routes())
-def test_every_route_checks_its_permission(
-    route: str, role: str, signed_in: SignIn, llm: Pool, snapshot: Snapshot
-) -> None:
+def test_every_route_checks_its_permission(route: str, role: str, signed_in: SignIn, llm: Pool, task: TaskId) -> None:
     client = signed_in(role)
-    url = reverse(f"ops:{route}", args=ARGUMENTS.get(route, []))
+    url = reverse(f"ops:{route}", args=[task] if route == "task" else ARGUMENTS.get(route, []))
     response = client.post(url, {"reason": "a test"}) if route in POSTS else client.get(url)
     if allowed(route, role):
         assert response.status_code in {200, 302, 303}

@@ -1,0 +1,102 @@
+"""Gathers why a pool does not start more: its gates now, each class's wait, and what was decided about its slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scheduler.policy.explain import Reason, Surroundings, explain_pool
+from scheduler.policy.types import LaneKey, PoolId, PriorityClass, TaskId, WaitReason
+from scheduler.reads.pools import PoolDetail, pool_detail
+from scheduler.reads.scale import PoolScale, pool_scale
+from scheduler.reads.snapshot import latest_snapshot
+from scheduler.reads.why import free_slots
+from scheduler.store import control, dispatch, tasks
+
+LANES_MAX: Final = 200
+"""Lanes looked at for the tasks that wait longest: beyond that many, the most urgent classes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassWait:
+    """How a class of a pool waits. `slo_s` is what it may wait; None where nothing was set or nothing waits."""
+
+    name: str
+    waiting: int
+    oldest_task: TaskId | None
+    oldest_waiting_s: float | None
+    slo_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolExplanation:
+    """The answer. `as_of` is Unix seconds."""
+
+    pool: PoolDetail
+    reasons: tuple[Reason, ...]
+    classes: tuple[ClassWait, ...]
+    scale: PoolScale
+    as_of: float
+
+
+def pool_why(name: str) -> PoolExplanation:
+    """Why the pool of that name does not start more. Raises NotFound."""
+    pool = pool_detail(name)
+    now = dispatch.load_now()
+    owner = control.load_pools([name])[0].id
+    waiting = sum(pool.waiting.values())
+    around = Surroundings(
+        now=now,
+        pool=name,
+        paused_by=None if pool.pause is None else pool.pause.by,
+        pause_reason="" if pool.pause is None else pool.pause.reason,
+        tenant_suspended=False,
+        slots=pool.settings.slots,
+        running=pool.running,
+        free_slots=free_slots(owner, pool.running, now),
+        ahead=0,
+    )
+    classes = _classes(pool, _longest(owner) if waiting else {}, now)
+    return PoolExplanation(pool, explain_pool(around, waiting, _short(name)), classes, pool_scale(name), now)
+
+
+def _classes(
+    pool: PoolDetail, longest: Mapping[PriorityClass, tuple[float, TaskId]], now: float
+) -> tuple[ClassWait, ...]:
+    slo = pool.settings.slo or {}
+    return tuple(
+        ClassWait(
+            name=priority.label,
+            waiting=pool.waiting[priority.label],
+            oldest_task=longest[priority][1] if priority in longest else None,
+            oldest_waiting_s=max(0.0, now - longest[priority][0]) if priority in longest else None,
+            slo_s=slo.get(priority.label),
+        )
+        for priority in PriorityClass
+    )
+
+
+def _longest(pool: PoolId) -> dict[PriorityClass, tuple[float, TaskId]]:
+    """The task of each class that has been ready for the longest, with the time since when."""
+    lanes: list[LaneKey] = sorted(tasks.load_ready_by_lane(pool))[:LANES_MAX]
+    found: dict[PriorityClass, tuple[float, TaskId]] = {}
+    for lane, heads in tasks.load_lane_heads(pool, lanes).items():
+        for head in heads:
+            since = (head.ready_at, head.id)
+            found[lane.priority] = min(found.get(lane.priority, since), since)
+    return found
+
+
+def _short(pool: str) -> Reason | None:
+    """The limit that the newest plan held the pool's next task back for."""
+    row = latest_snapshot()
+    entries: Any = row.body.get("pools", []) if row is not None else []
+    bound = next((entry.get("bound_by") for entry in entries if entry.get("name") == pool), None)
+    if not bound or bound.get("code") != WaitReason.RESOURCE:
+        return None
+    return Reason(WaitReason.RESOURCE, _sentence(str(bound["text"])), {"resource": bound.get("resource")})
+
+
+def _sentence(text: str) -> str:
+    return f"The limit {text}"
