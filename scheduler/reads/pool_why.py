@@ -61,6 +61,15 @@ def pool_why(name: str) -> PoolExplanation:
     return PoolExplanation(pool, explain_pool(around, waiting, _short(name)), classes, pool_scale(name), now)
 
 
+def longest_waiting(name: str) -> tuple[ClassWait, ...]:
+    """The classes of a pool in which something is ready, most urgent first. Raises NotFound."""
+    pool = pool_detail(name)
+    if not sum(pool.waiting.values()):
+        return ()
+    found = _classes(pool, _longest(control.load_pools([name])[0].id), dispatch.load_now())
+    return tuple(each for each in found if each.oldest_task is not None)
+
+
 def _classes(
     pool: PoolDetail, longest: Mapping[PriorityClass, tuple[float, TaskId]], now: float
 ) -> tuple[ClassWait, ...]:

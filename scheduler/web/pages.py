@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from scheduler.errors import NotFound
 from scheduler.live.frames import Key
 from scheduler.live.newest import newest
+from scheduler.reads.pool_why import longest_waiting
 from scheduler.reads.pools import pool_detail
 from scheduler.web.access import OPERATE_POOL, VIEW_CONSOLE, needs
 from scheduler.web.look import look_of
@@ -59,6 +60,7 @@ def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str
         live=Key("pool", detail.name),
         status=status,
         pool=detail,
+        longest=longest_waiting(detail.name),
         may_operate=request.user.has_perm(OPERATE_POOL),
         reason=reason,
         fault=fault,

@@ -109,7 +109,8 @@ def figures_of(found: TaskDetail, why: Explanation) -> list[Figure]:
         Figure("Ahead of it", ahead, "tasks, about" if why.position is not None else "only while it is ready"),
         Figure("Waited", wording.glance(max(0.0, waited_s)), "so far" if waits else "until it started first"),
         Figure("Attempts", f"{task.attempts} / {task.max_attempts}", wording.plural(task.replays, "replay")),
-        Figure("Class", task.priority.label, "of its pool"),
+        Figure("Class", task.priority.label, f"of {task.tenant}"),
+        Figure("Takes about", wording.glance(task.expected_s), "as far as is known"),
     ]
 
 
@@ -161,7 +162,6 @@ def facts_of(found: TaskDetail) -> list[tuple[str, str]]:
         ("Kind", task.kind),
         ("Key", task.key or ""),
         ("Needs", needs or "no shared limit"),
-        ("Expected to take", wording.duration(task.expected_s)),
         ("Tags", tags),
     ]
     return [(name, value) for name, value in facts if value]

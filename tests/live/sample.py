@@ -114,6 +114,14 @@ def body(seq: int = 1000, **changes: Any) -> dict[str, Any]:
             retrying=6,
             oldest_waiting_s=41.5 + seq % 4,
             bound_by={"code": "resource", "resource": "openai", "text": "openai is empty; next token in 0.4 s"},
+            desired=240,
+            scale={
+                "says": [
+                    "305 = 1,002 waiting × 9.1 s each ÷ 30 s to clear them.",
+                    "The limit openai supports only 222 (24.4/s × 9.1 s ÷ 1 each); more would only wait or be refused.",
+                    "It keeps 240: as many were wanted within the last 60 s.",
+                ]
+            },
         ),
         pool("agents", executor="python", waiting={"critical": 0, "high": 22, "normal": 18, "low": 0}),
         pool(

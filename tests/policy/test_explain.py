@@ -10,6 +10,7 @@ from scheduler.policy.explain import (
     Surroundings,
     WaitingTask,
     explain,
+    explain_pool,
     position,
 )
 from scheduler.policy.states import TERMINAL, TaskState
@@ -191,3 +192,28 @@ def lane(priority: PriorityClass, waiting: int, head_score: float, *, same_tenan
 )
 def test_the_position_counts_who_goes_first(ahead_in_lane: int, lanes: list[LaneAhead], expected: int) -> None:
     assert position(NORMAL, 100.0, ahead_in_lane, lanes) == expected
+
+
+SHORT = Reason("resource", "The limit openai is short.")
+
+
+@pytest.mark.parametrize(
+    ("surroundings", "waiting", "short", "codes"),
+    [
+        ({}, 0, None, ["idle"]),
+        ({"paused_by": "ada"}, 0, None, ["pool_paused"]),
+        ({}, 3, None, ["next"]),
+        ({}, 3, SHORT, ["resource"]),
+        ({"paused_by": "ada", "running": 4}, 3, SHORT, ["pool_paused", "resource", "no_free_slot"]),
+        ({"free_slots": None}, 3, None, ["no_worker"]),
+        ({"slots": 0}, 3, None, ["no_free_slot"]),
+    ],
+)
+def test_a_pool_names_all_that_holds_it(
+    surroundings: dict[str, object], waiting: int, short: Reason | None, codes: list[str]
+) -> None:
+    assert [reason.code for reason in explain_pool(around(**surroundings), waiting, short)] == codes
+
+
+def test_a_pool_without_slots_says_so() -> None:
+    assert explain_pool(around(slots=0), 1, None)[0].text == "The pool llm has no slots at the moment."

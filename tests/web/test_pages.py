@@ -9,6 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from scheduler.live.newest import newest
 from scheduler.models import Pool, Snapshot
+from scheduler.policy.types import TaskId
 from tests.live import sample
 from tests.web.conftest import SignIn
 
@@ -83,6 +84,17 @@ def test_a_viewer_sees_no_form_but_learns_the_permission(signed_in: SignIn, llm:
     html = signed_in("viewer").get("/ops/pools/llm/").content.decode()
     assert "pause-form" not in html
     assert "scheduler.operate_pool" in html
+
+
+def test_a_pool_says_what_was_decided_about_its_slots(signed_in: SignIn, llm: Pool, snapshot: Snapshot) -> None:
+    html = signed_in("viewer").get("/ops/pools/llm/").content.decode()
+    assert "autoscaled · should have 240" in html
+    assert "The limit openai supports only 222" in html
+
+
+def test_a_pool_leads_to_the_tasks_that_wait_longest(signed_in: SignIn, task: TaskId, snapshot: Snapshot) -> None:
+    html = signed_in("viewer").get("/ops/pools/llm/").content.decode()
+    assert f'<a href="/ops/tasks/{task}/">task {task}</a>' in html
 
 
 def test_an_unknown_address_is_a_sentence(db: None) -> None:
