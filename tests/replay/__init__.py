@@ -1,0 +1,1 @@
+"""Trace replay: reading, virtual time, figures, and the report."""
