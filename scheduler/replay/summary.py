@@ -266,26 +266,31 @@ def _limit_use(played: Played, pairs: Pairs, grid: _Grid, waiting: Sequence[int]
     for name, limit in played.setup.limits.items():
         mine = [(w, f) for w, f in pairs if name in w.amounts and f.started_s is not None]
         if limit.counts is Counts.CONCURRENCY:
-            used, admits = grid.in_use(_stretches(mine)), float(limit.permits)
+            used, admits, grain = grid.in_use(_stretches(mine)), float(limit.permits), 0.0
         else:
             used = grid.amounts((f.started_s or 0.0, w.amounts[name]) for w, f in mine)
             admits = limit.per_minute / 60.0 * (1.0 - limit.margin)
-        yield _use(name, _declared(limit), used, admits, waiting)
+            # What is left in a bin is used up when one more request would not have fitted.
+            grain = sum(w.amounts[name] for w, _ in mine) / max(1, len(mine)) / grid.bin_s
+        yield _use(name, _declared(limit), used, admits, waiting, grain=grain)
 
 
 def _pool_use(played: Played, pairs: Pairs, grid: _Grid, waiting: Sequence[int]) -> Iterable[Use]:
     for name, pool in played.setup.pools.items():
         used = grid.in_use(_stretches([(w, f) for w, f in pairs if w.pool == name]))
-        yield _use(name, f"{pool.slots} slots", used, float(pool.slots), waiting)
+        yield _use(name, f"{pool.slots} slots", used, float(pool.slots), waiting, grain=0.0)
 
 
 def _stretches(pairs: Pairs) -> Iterable[tuple[float, float]]:
     return ((f.started_s, f.ended_s) for _, f in pairs if f.started_s is not None and f.ended_s is not None)
 
 
-def _use(name: str, declared: str, used: Sequence[float], admits: float, waiting: Sequence[int]) -> Use:
+def _use(
+    name: str, declared: str, used: Sequence[float], admits: float, waiting: Sequence[int], *, grain: float
+) -> Use:
     parts = tuple(each / admits if admits > 0.0 else 0.0 for each in used)
-    holding = sum(part >= FULL and number > 0 for part, number in zip(parts, waiting, strict=True))
+    full = [each + grain >= FULL * admits for each in used]
+    holding = sum(so and number > 0 for so, number in zip(full, waiting, strict=True))
     return Use(name, declared, sum(parts) / len(parts), max(parts), holding / len(parts), parts)
 
 
