@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
 
+from scheduler.policy.bounds import Overflow
 from scheduler.policy.graph import EdgeCondition, JoinPolicy, UnknownDependency
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import Outcome, PriorityClass, ResourceKind
@@ -91,6 +92,9 @@ class Pool(models.Model):
     await_timeout_s = models.FloatField(null=True, blank=True)
     slo = models.JSONField(null=True, blank=True)
     autoscale = models.JSONField(null=True, blank=True)
+    max_pending = models.PositiveIntegerField(default=100_000, db_default=100_000)
+    overflow = models.CharField(max_length=11, default="reject", db_default="reject", choices=_choices(Overflow))
+    allow_degraded = models.BooleanField(default=False, db_default=False)
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_by = models.CharField(max_length=200, blank=True)
     pause_reason = models.CharField(max_length=500, blank=True)
@@ -109,6 +113,7 @@ class Pool(models.Model):
             CheckConstraint(
                 name="pool_slots_in_range", condition=Q(slots_min__lte=F("slots")) & Q(slots__lte=F("slots_max"))
             ),
+            CheckConstraint(name="pool_overflow_known", condition=Q(overflow__in=[o.value for o in Overflow])),
             CheckConstraint(name="pool_attempts_at_least_one", condition=Q(max_attempts__gte=1)),
             CheckConstraint(name="pool_lease_ttl_at_least_one_s", condition=Q(lease_ttl_s__gte=1)),
             CheckConstraint(
@@ -122,6 +127,23 @@ class Pool(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class PoolState(models.Model):
+    """How overloaded a pool is (`policy.overload`), by the leader. `degrades`: attempts are to answer only."""
+
+    pool = models.OneToOneField(Pool, primary_key=True, on_delete=models.CASCADE, related_name="state")
+    level = models.SmallIntegerField(db_default=0)
+    level_since = models.DateTimeField(db_default=Now())
+    above_since = models.DateTimeField(null=True)
+    calm_since = models.DateTimeField(null=True)
+    seen_at = models.DateTimeField(db_default=Now())
+    degrades = models.BooleanField(db_default=False)
+    predicted_s = models.FloatField(null=True)
+    started_per_s = models.FloatField(db_default=0.0)
+
+    class Meta:
+        db_table = "pool_state"
 
 
 class PoolScale(models.Model):
@@ -366,6 +388,7 @@ class Lease(models.Model):
     timeout_at = models.DateTimeField(null=True)
     cancel_requested_at = models.DateTimeField(null=True)
     picked_up = models.BooleanField(default=False)
+    degraded = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         db_table = "lease"
@@ -391,6 +414,7 @@ class Attempt(models.Model):
     message = models.CharField(max_length=2000, null=True)  # noqa: DJ001 - NULL: it did not fail
     retry_after_s = models.FloatField(null=True)
     usage = models.JSONField(null=True)
+    degraded = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         db_table = "attempt"
@@ -439,6 +463,30 @@ class TaskDelta(models.Model):
 
     class Meta:
         db_table = "task_delta"
+
+
+class WaitingDepth(models.Model):
+    """How much waits and runs in a pool or for a tenant, folded with the counts. The truth: this plus `task_delta`."""
+
+    pk = models.CompositePrimaryKey("scope", "scope_id")
+    scope = models.CharField(max_length=6)
+    scope_id = models.BigIntegerField()
+    waiting = models.BigIntegerField()
+    running = models.BigIntegerField()
+
+    class Meta:
+        db_table = "waiting_depth"
+
+
+class FoldMark(models.Model):
+    """The newest task id before the last fold, and before the one before: at most the difference came since."""
+
+    id = models.SmallIntegerField(primary_key=True)
+    last_task_id = models.BigIntegerField()
+    before_task_id = models.BigIntegerField()
+
+    class Meta:
+        db_table = "fold_mark"
 
 
 class FairCounter(models.Model):

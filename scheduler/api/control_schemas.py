@@ -1,4 +1,4 @@
-"""What operators say about pools, limits, tenants and tokens, and what they are told."""
+"""What operators say about pools and tokens, and what they are told."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from pydantic import ConfigDict, Field
 from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.fields import Json, Moment, Number, Priority, Reason, Seconds, Text, Version, Whole
 from scheduler.api.scale_schemas import AutoscaleIn, AutoscaleOut
-from scheduler.policy.declarations import LimitSettings, PoolSettings
+from scheduler.policy.declarations import PoolSettings
 from scheduler.policy.graph import UnknownDependency
-from scheduler.policy.types import ResourceKind
 from scheduler.reads.pools import Pause, PoolDetail
-from scheduler.reads.resources import ResourceDetail
 
 Executor = Literal["python", "llm", "remote", "http"]
 Scope = Literal["submit", "read", "work", "operate", "admin", "metrics"]
@@ -44,6 +42,11 @@ class _PoolFieldsIn(In):
         None, description="Tasks that come after a key nobody has used are refused (reject, default) or wait (await)"
     )
     await_timeout: Number | None = Field(None, description="Seconds to wait for such a key; then the task is skipped")
+    max_pending: Whole | None = Field(None, description="Tasks that may wait, whatever for; 100,000 unless you say")
+    overflow: Text | None = Field(None, description="What one more does: reject, shed_lowest or shed_oldest")
+    allow_degraded: Annotated[bool, Field(strict=True)] | None = Field(
+        None, description="Whether attempts may be asked to answer only while the pool is overloaded"
+    )
 
     def changes(self) -> dict[str, Any]:
         """What was given, by the names of `PoolSettings`."""
@@ -112,6 +115,9 @@ _SETTINGS: Final = {
     "autoscale": "autoscale",
     "unknown_dependency": "unknown_dependency",
     "await_timeout": "await_timeout_s",
+    "max_pending": "max_pending",
+    "overflow": "overflow",
+    "allow_degraded": "allow_degraded",
 }
 _NULLABLE: Final = frozenset({"timeout", "slo", "autoscale", "await_timeout"})
 
@@ -133,6 +139,14 @@ class PauseOut(Out):
     at: datetime
 
 
+class OverloadOut(Out):
+    """How overloaded a pool is: 1 refuses new low work, 2 also asks attempts to answer only, 3 also refuses normal."""
+
+    level: int
+    since: datetime | None
+    predicted_wait: float | None = Field(description="Seconds, of the class that is worst off against its objective")
+
+
 class PoolOut(Out):
     """A pool now. `config` is shown to tokens with the scope `admin` only."""
 
@@ -152,6 +166,10 @@ class PoolOut(Out):
     autoscale: AutoscaleOut | None
     unknown_dependency: str
     await_timeout: float | None
+    max_pending: int
+    overflow: str
+    allow_degraded: bool
+    overload: OverloadOut
     config: Config | None
     waiting: dict[str, int] = Field(description="Ready tasks by class")
     scheduled: int = Field(description="Tasks that wait for a time or for other tasks")
@@ -189,6 +207,10 @@ def present_pool(found: PoolDetail, *, with_config: bool) -> PoolOut:
         autoscale=None if s.autoscale is None else AutoscaleOut.of(s.autoscale),
         unknown_dependency=s.unknown_dependency.value,
         await_timeout=s.await_timeout_s,
+        max_pending=s.max_pending,
+        overflow=s.overflow,
+        allow_degraded=s.allow_degraded,
+        overload=_overload(found),
         config=dict(s.config) if with_config else None,
         waiting=dict(found.waiting),
         scheduled=found.scheduled,
@@ -196,139 +218,13 @@ def present_pool(found: PoolDetail, *, with_config: bool) -> PoolOut:
     )
 
 
+def _overload(found: PoolDetail) -> OverloadOut:
+    wait_s = None if found.predicted_s is None else round(found.predicted_s, 2)
+    return OverloadOut(level=found.overload_level, since=at(found.overload_since), predicted_wait=wait_s)
+
+
 def _pause(pause: Pause) -> PauseOut:
     return PauseOut(by=pause.by, reason=pause.reason, at=moment(pause.at))
-
-
-class ResourceIn(In):
-    """A shared limit to declare: rate and burst for a token bucket, permits for a semaphore. 0 means paused."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"name": "openai", "kind": "token_bucket", "rate": 50, "burst": 100}]}
-    )
-
-    name: Text
-    kind: ResourceKind
-    rate: Number | None = Field(None, description="Tokens per second")
-    burst: Number | None = Field(None, description="Tokens at most")
-    permits: Whole | None = Field(None, description="Holders at once")
-    margin: Number | None = Field(None, description="The part that is kept back, 0 to below 1")
-    reason: Reason = ""
-
-    def settings(self) -> LimitSettings:
-        """What is declared."""
-        return LimitSettings(**_limits(self))
-
-
-class ResourceEditIn(In):
-    """What to change of a limit; what is left out stays. The kind never changes."""
-
-    version: Version
-    rate: Number | None = None
-    burst: Number | None = None
-    permits: Whole | None = None
-    margin: Number | None = None
-    reason: Reason = ""
-
-    def changes(self) -> dict[str, Any]:
-        """What was given, by the names of `LimitSettings`."""
-        return _limits(self)
-
-
-def _limits(body: ResourceIn | ResourceEditIn) -> dict[str, Any]:
-    named = {name: getattr(body, name) for name in ("rate", "burst", "permits", "margin")}
-    return {name: value for name, value in named.items() if value is not None}
-
-
-class ResourceOut(Out):
-    """A shared limit now."""
-
-    name: str
-    kind: str
-    version: int
-    rate: float
-    burst: float
-    permits: int
-    margin: float
-    factor: float = Field(description="What throttling left of the limit, 0.1 to 1")
-    available: float = Field(description="Tokens left, or permits free; below zero it is a debt")
-    capacity: float = Field(description="The most that can be available: the limit less its margin")
-    refill_per_s: float
-    held: float = Field(description="What running work holds of a semaphore")
-    closed_until: datetime | None = Field(description="Until when the provider asked us to stay away")
-    paused: bool = Field(description="The limit is 0")
-    waiting: int = Field(description="Ready tasks that need it")
-
-
-class ResourcesOut(Out):
-    """All shared limits by name."""
-
-    resources: list[ResourceOut]
-
-
-def present_resource(found: ResourceDetail) -> ResourceOut:
-    """The limit as it is sent."""
-    view = found.view
-    return ResourceOut(
-        name=found.name,
-        kind=view.kind.value,
-        version=found.version,
-        rate=view.rate,
-        burst=view.burst,
-        permits=view.permits,
-        margin=view.margin,
-        factor=view.factor,
-        available=round(found.available, 6),
-        capacity=found.capacity,
-        refill_per_s=found.refill_per_s,
-        held=found.held,
-        closed_until=at(found.closed_until),
-        paused=found.paused,
-        waiting=found.waiting,
-    )
-
-
-class TenantIn(In):
-    """A tenant to declare."""
-
-    slug: Text
-    name: Text = ""
-    weight: Number = Field(1.0, description="Its share against other tenants; 0: served when nobody else waits")
-    time_zone: Text = "UTC"
-    reason: Reason = ""
-
-
-class TenantEditIn(In):
-    """What to change of a tenant; what is left out stays."""
-
-    version: Version
-    name: Text | None = None
-    weight: Number | None = None
-    status: Literal["active", "suspended"] | None = None
-    time_zone: Text | None = None
-    reason: Reason = ""
-
-    def changes(self) -> dict[str, Any]:
-        """What was given."""
-        named = {name: getattr(self, name) for name in ("name", "weight", "status", "time_zone")}
-        return {name: value for name, value in named.items() if value is not None}
-
-
-class TenantOut(Out):
-    """A tenant."""
-
-    slug: str
-    name: str
-    weight: float
-    status: str
-    time_zone: str
-    version: int
-
-
-class TenantsOut(Out):
-    """Tenants by slug."""
-
-    tenants: list[TenantOut]
 
 
 class TokenIn(In):

@@ -19,6 +19,7 @@ _POOL_GAUGES: Final = (
     ("workers", "Connected workers"),
     ("scheduled", "Tasks that wait for a time"),
     ("retrying", "Tasks that wait for another attempt"),
+    ("overload_level", "The overload level, 0 to 3"),
     ("oldest_waiting_s", "Seconds that the longest waiting ready task has waited"),
     ("started_per_s", "Attempts started per second"),
     ("succeeded_per_s", "Tasks succeeded per second"),

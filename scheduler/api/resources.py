@@ -5,14 +5,22 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from scheduler.api.access import ADMIN, READ, caller_of
+from scheduler.api.access import ADMIN, OPERATE_ALL, READ, caller_of
 from scheduler.api.answers import once_per_key, respond
-from scheduler.api.control_schemas import ResourceEditIn, ResourceIn, ResourceOut, ResourcesOut, present_resource
 from scheduler.api.fields import PROBLEMS, Problem
+from scheduler.api.resource_schemas import (
+    OverrideIn,
+    ResourceEditIn,
+    ResourceIn,
+    ResourceOut,
+    ResourcesOut,
+    present_resource,
+)
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
+from scheduler.policy.declarations import OverrideSettings
 from scheduler.reads.resources import list_resources, resource_detail
-from scheduler.services.resources import add_resource, edit_resource
+from scheduler.services.resources import add_resource, edit_resource, lift_override, override_resource
 
 router = Router(tags=["resources"])
 
@@ -52,5 +60,39 @@ def patch_resource(request: HttpRequest, name: str, body: ResourceEditIn) -> Htt
     """Change a limit from the next plan on; 0 pauses it. 409 with both versions when it was changed meanwhile."""
     actor = caller_of(request).actor
     edit_resource(name, body.version, body.changes(), actor=actor, reason=body.reason, source="api")
+    ring()
+    return respond(200, present_resource(resource_detail(name)))
+
+
+@router.post(
+    "/resources/{name}/override",
+    auth=OPERATE_ALL,
+    operation_id="override_resource",
+    response={200: ResourceOut, PROBLEMS: Problem},
+)
+@in_pool
+def post_override(request: HttpRequest, name: str, body: OverrideIn) -> HttpResponse:
+    """Let other figures go before the declared ones for a while; it ends by itself, and the next one replaces it."""
+    until = None if body.until is None else body.until.timestamp()
+    override = OverrideSettings(rate=body.rate, burst=body.burst, permits=body.permits, until=until)
+
+    def act() -> tuple[int, ResourceOut]:
+        actor = caller_of(request).actor
+        override_resource(name, override, for_s=body.for_s, actor=actor, reason=body.reason, source="api")
+        return 200, present_resource(resource_detail(name))
+
+    return once_per_key(request, act)
+
+
+@router.delete(
+    "/resources/{name}/override",
+    auth=OPERATE_ALL,
+    operation_id="lift_override",
+    response={200: ResourceOut, PROBLEMS: Problem},
+)
+@in_pool
+def delete_override(request: HttpRequest, name: str) -> HttpResponse:
+    """Let the declared figures count again. Lifting what is not there changes nothing."""
+    lift_override(name, actor=caller_of(request).actor, source="api")
     ring()
     return respond(200, present_resource(resource_detail(name)))

@@ -147,14 +147,22 @@ class AcceptedOut(Out):
     state: str
     key: str | None
     duplicate: bool
-    degraded: bool = False
+    degraded: bool = Field(default=False, description="The pool is overloaded: attempts are to answer only")
+    overload: int = Field(0, description="The overload level of the pool, 0 to 3")
     forecast: None = None
 
     @classmethod
     def of(cls, accepted: Accepted) -> AcceptedOut:
         """From what the service answered."""
         state = accepted.state.value
-        return cls(id=accepted.id, state=state, key=accepted.key, duplicate=accepted.duplicate)
+        return cls(
+            id=accepted.id,
+            state=state,
+            key=accepted.key,
+            duplicate=accepted.duplicate,
+            degraded=accepted.degraded,
+            overload=accepted.overload,
+        )
 
 
 class BatchOut(Out):
@@ -183,6 +191,7 @@ class AttemptOut(Out):
     message: str | None = None
     retry_after: float | None = None
     usage: Json = None
+    degraded: bool = Field(default=False, description="It was to answer only")
 
 
 class TaskOut(Out):
@@ -325,7 +334,13 @@ def present_detail(found: TaskDetail) -> TaskDetailOut:
 
 
 def _running(row: LeaseRow) -> AttemptOut:
-    return AttemptOut(number=row.attempt, lease_id=row.lease, worker=row.worker, started_at=moment(row.started_at))
+    return AttemptOut(
+        number=row.attempt,
+        lease_id=row.lease,
+        worker=row.worker,
+        started_at=moment(row.started_at),
+        degraded=row.degraded,
+    )
 
 
 def _attempt(row: AttemptRow) -> AttemptOut:
@@ -340,6 +355,7 @@ def _attempt(row: AttemptRow) -> AttemptOut:
         message=row.message,
         retry_after=row.retry_after_s,
         usage=None if row.usage is None else orjson.Fragment(row.usage),
+        degraded=row.degraded,
     )
 
 

@@ -7,11 +7,12 @@ from ninja import Router
 
 from scheduler.api.access import ADMIN, READ, caller_of
 from scheduler.api.answers import Out, once_per_key, respond
-from scheduler.api.control_schemas import TenantEditIn, TenantIn, TenantOut, TenantsOut, TokenIn, TokenOut
+from scheduler.api.control_schemas import TokenIn, TokenOut
 from scheduler.api.fields import PROBLEMS, Problem
+from scheduler.api.tenant_schemas import TenantEditIn, TenantIn, TenantOut, TenantsOut, present_tenant
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
-from scheduler.reads.tenants import TenantDetail, list_tenants, tenant_detail
+from scheduler.reads.tenants import list_tenants, tenant_detail
 from scheduler.services.tenants import add_tenant, edit_tenant
 from scheduler.services.tokens import create_token, revoke_token
 
@@ -23,14 +24,14 @@ router = Router(tags=["tenants"])
 def get_tenants(request: HttpRequest) -> HttpResponse:
     """The tenants that the token may see."""
     found = list_tenants(caller_of(request).tenant_id)
-    return respond(200, TenantsOut(tenants=[_tenant(t) for t in found]))
+    return respond(200, TenantsOut(tenants=[present_tenant(t) for t in found]))
 
 
 @router.get("/tenants/{slug}", auth=READ, operation_id="get_tenant", response={200: TenantOut, PROBLEMS: Problem})
 @in_pool
 def get_tenant(request: HttpRequest, slug: str) -> HttpResponse:
-    """One tenant."""
-    return respond(200, _tenant(tenant_detail(slug, caller_of(request).tenant_id)))
+    """One tenant, with what it uses of its limits."""
+    return respond(200, present_tenant(tenant_detail(slug, caller_of(request).tenant_id)))
 
 
 @router.post("/tenants", auth=ADMIN, operation_id="add_tenant", response={201: TenantOut, PROBLEMS: Problem})
@@ -44,11 +45,12 @@ def post_tenant(request: HttpRequest, body: TenantIn) -> HttpResponse:
             name=body.name,
             weight=body.weight,
             time_zone=body.time_zone,
+            quota=body.limits(),
             actor=caller_of(request).actor,
             reason=body.reason,
             source="api",
         )
-        return 201, _tenant(tenant_detail(body.slug, None))
+        return 201, present_tenant(tenant_detail(body.slug, None))
 
     return once_per_key(request, act, rings=False)
 
@@ -56,11 +58,11 @@ def post_tenant(request: HttpRequest, body: TenantIn) -> HttpResponse:
 @router.patch("/tenants/{slug}", auth=ADMIN, operation_id="edit_tenant", response={200: TenantOut, PROBLEMS: Problem})
 @in_pool
 def patch_tenant(request: HttpRequest, slug: str, body: TenantEditIn) -> HttpResponse:
-    """Change a tenant's weight, status or name. 409 with both versions when it was changed meanwhile."""
+    """Change a tenant's weight, status, name or limits. 409 with both versions when it was changed meanwhile."""
     actor = caller_of(request).actor
     edit_tenant(slug, body.version, body.changes(), actor=actor, reason=body.reason, source="api")
     ring()
-    return respond(200, _tenant(tenant_detail(slug, None)))
+    return respond(200, present_tenant(tenant_detail(slug, None)))
 
 
 @router.post("/tokens", auth=ADMIN, operation_id="create_token", response={201: TokenOut, PROBLEMS: Problem})
@@ -94,14 +96,3 @@ def delete_token(request: HttpRequest, token_id: str) -> HttpResponse:
 
 def _without_secret(body: Out) -> Out:
     return body.model_copy(update={"token": None})
-
-
-def _tenant(found: TenantDetail) -> TenantOut:
-    return TenantOut(
-        slug=found.slug,
-        name=found.name,
-        weight=found.weight,
-        status=found.status,
-        time_zone=found.time_zone,
-        version=found.version,
-    )

@@ -98,7 +98,7 @@ class Context:
         self.tenant = names.tenant
         self.timeout_s = leased.timeout_s
         self.deadline = leased.deadline_at
-        self.degraded = False
+        self.degraded = leased.degraded
         self.upstream: dict[str, Any] = orjson.loads(leased.upstream) if leased.upstream else {}
         self._running = running
 

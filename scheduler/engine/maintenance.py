@@ -100,7 +100,10 @@ class Maintenance:
         if await self._db.call(autoscale):
             DOORBELL.ring(Bell.WORK)
         interval_s = self._engine.settings.snapshot_s
-        self._counted = await self._db.call(take_snapshot, self._counted, self._engine.holds, interval_s=interval_s)
+        pace = self._engine.settings.pace
+        self._counted = await self._db.call(
+            take_snapshot, self._counted, self._engine.holds, interval_s=interval_s, pace=pace
+        )
         if self._rounds % VACUUM_EVERY_ROUNDS == 0:
             await self._db.call(vacuum)
         if self._rounds % SWEEP_EVERY_ROUNDS == 0:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scheduler import conf
+from scheduler.policy.overload import Pace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,7 @@ class EngineSettings:
     snapshot_s: float = 1.0
     grace_s: float = 5.0
     settle_batch_max: int = 500
+    pace: Pace = field(default_factory=Pace)
 
     @classmethod
     def from_config(cls) -> EngineSettings:

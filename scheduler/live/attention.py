@@ -19,6 +19,12 @@ SATURATED_FRACTION: Final = 0.95
 FAILING_FRACTION: Final = 0.2
 FAILING_PER_S_MIN: Final = 0.05
 BLOCKED_LONG_S: Final = 60
+OVERLOAD_ACT_LEVEL: Final = 3
+OVERLOAD_SAYS: Final = (
+    "refuses new low work",
+    "refuses new low work, asks attempts to answer only where that is allowed",
+    "refuses new low and normal work",
+)
 
 
 class Urgency(IntEnum):
@@ -103,6 +109,10 @@ def _pool_notices(pool: PoolView) -> Iterator[Notice]:
         says = "is draining and starts nothing new"
         detail = f"{wording.plural(pool.running, 'task')} still running"
         yield _pool_notice(pool, "drain", Urgency.WATCH, says, detail)
+    if pool.overload_level:
+        urgency = Urgency.ACT if pool.overload_level >= OVERLOAD_ACT_LEVEL else Urgency.WATCH
+        detail = f"level {pool.overload_level} · {OVERLOAD_SAYS[min(pool.overload_level, len(OVERLOAD_SAYS)) - 1]}"
+        yield _pool_notice(pool, "load", urgency, "is overloaded", detail)
     if _is_failing(pool):
         share = wording.percent(pool.failed_per_s / (pool.failed_per_s + pool.succeeded_per_s))
         detail = f"{wording.rate(pool.failed_per_s * 60)} failures per minute"

@@ -97,6 +97,7 @@ class PoolView:
     oldest_waiting_s: float | None
     bound: Bound | None
     scale: Scale | None = None
+    overload_level: int = 0
 
     @property
     def waiting(self) -> int:
@@ -230,6 +231,7 @@ def _pool(item: _Json) -> PoolView:
         oldest_waiting_s=_number(item, "oldest_waiting_s"),
         bound=_bound(_map(item, "bound_by")) if item.get("bound_by") else None,
         scale=_scale(item, _map(item, "scale")) if item.get("scale") else None,
+        overload_level=_whole(item, "overload_level"),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from scheduler.errors import FieldError
 from scheduler.policy.admission import ATTEMPTS_MAX
 from scheduler.policy.autoscale import AutoscaleSettings
+from scheduler.policy.bounds import Overflow
 from scheduler.policy.graph import UnknownDependency
 from scheduler.policy.payload import fault_in_json, fault_in_text
 from scheduler.policy.types import PriorityClass, ResourceKind
@@ -24,6 +25,8 @@ BACKOFF_MAX_S: Final = 86_400.0
 DURATION_MAX_S: Final = 7 * 86_400.0
 RATE_MAX: Final = 1e9
 PERMITS_MAX: Final = 1_000_000
+QUEUED_MAX: Final = 2**31 - 1
+OVERRIDE_MAX_S: Final = 366 * 86_400.0
 WEIGHT_MAX: Final = 1_000_000.0
 REASON_CHARS_MAX: Final = 500
 
@@ -42,7 +45,9 @@ class PoolSettings:
     """What an operator may set on a pool. Times in seconds; `timeout_s` None: attempts may take as long they like.
 
     `slo` is the wait that a class (by its label) may have. `autoscale` None: the number of slots is fixed.
-    `await_timeout_s` None: a key that nobody has used is awaited for ever, where it is awaited.
+    `await_timeout_s` None: a key that nobody has used is awaited for ever, where it is awaited. At most
+    `max_pending` tasks may wait, whatever for; `overflow` says what happens to one more. `allow_degraded`: an
+    overloaded pool may ask attempts to answer only.
     """
 
     config: Mapping[str, object] = field(default_factory=dict)
@@ -60,19 +65,48 @@ class PoolSettings:
     autoscale: AutoscaleSettings | None = None
     unknown_dependency: UnknownDependency = UnknownDependency.REJECT
     await_timeout_s: float | None = None
+    max_pending: int = 100_000
+    overflow: str = Overflow.REJECT.value
+    allow_degraded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSettings:
     """What an operator may set on a shared limit: `rate` per second and `burst` of a token bucket, or `permits`.
 
-    0 means paused: work that needs the limit waits until it is raised.
+    0 means paused: work that needs the limit waits until it is raised. `ceilings` are the parts of a bucket's burst
+    that a class (by its label) must leave free.
     """
 
     rate: float = 0.0
     burst: float = 0.0
     permits: int = 0
     margin: float = 0.02
+    ceilings: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideSettings:
+    """What goes before a declared limit for a while; `until` in Unix seconds, None: until it is lifted."""
+
+    rate: float | None = None
+    burst: float | None = None
+    permits: int | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaSettings:
+    """A tenant's own limits; None is none.
+
+    `start_rate` is starts per second, of up to `start_burst` at once; `max_in_flight` counts running attempts,
+    `max_queued` tasks that wait, whatever for.
+    """
+
+    start_rate: float | None = None
+    start_burst: float | None = None
+    max_in_flight: int | None = None
+    max_queued: int | None = None
 
 
 def fault_in_name(name: str) -> FieldError | None:
@@ -114,10 +148,20 @@ def faults_in_pool(name: str, executor: str, settings: PoolSettings) -> Faults:
         None if s.timeout_s is None else _outside("timeout", s.timeout_s, 0.001, DURATION_MAX_S),
         _outside("default_duration", s.duration_default_s, 0.001, DURATION_MAX_S),
         *_faults_in_slo(s.slo or {}),
+        _outside("max_pending", s.max_pending, 0, QUEUED_MAX),
+        _fault_in_overflow(s.overflow),
         *(_faults_in_autoscale(s.autoscale) if s.autoscale is not None else ()),
         None if s.await_timeout_s is None else _outside("await_timeout", s.await_timeout_s, 0.0, DURATION_MAX_S),
     ]
     return tuple(fault for fault in found if fault is not None)
+
+
+def _fault_in_overflow(overflow: str) -> FieldError | None:
+    if overflow in set(Overflow):
+        return None
+    if overflow == "wait":
+        return _fault("overflow", "Only a submitter in the same process can be made to wait; use reject or shed.")
+    return _fault("overflow", f"A full pool can do one of these: {', '.join(Overflow)}.")
 
 
 def _faults_in_slo(slo: Mapping[str, float]) -> list[FieldError | None]:
@@ -162,7 +206,50 @@ def faults_in_limit(name: str, kind: ResourceKind, settings: LimitSettings) -> F
             _outside("permits", s.permits, 0, PERMITS_MAX),
             _fault("rate", "A semaphore has permits; leave rate and burst out.") if unwanted else None,
         ]
+    found += _faults_in_ceilings(s.ceilings or {}, kind)
     found.append(None if 0.0 <= s.margin < 1.0 else _fault("margin", "A margin is a fraction from 0 to below 1."))
+    return tuple(fault for fault in found if fault is not None)
+
+
+def _faults_in_ceilings(ceilings: Mapping[str, float], kind: ResourceKind) -> list[FieldError | None]:
+    if ceilings and kind is not ResourceKind.TOKEN_BUCKET:
+        return [_fault("ceilings", "Only a token bucket has ceilings; leave them out.")]
+    labels = [p.label for p in PriorityClass]
+    return [
+        FieldError(("ceilings", label), f"{label!r} is not a class; there are {', '.join(labels)}.")
+        if label not in labels
+        else None
+        if 0.0 <= part < 1.0
+        else FieldError(("ceilings", label), "A ceiling is the part of the burst to leave free, from 0 to below 1.")
+        for label, part in ceilings.items()
+    ]
+
+
+def faults_in_override(kind: ResourceKind, override: OverrideSettings, *, now: float) -> Faults:
+    """Everything that has to change before this override can be set."""
+    o = override
+    given = LimitSettings(rate=o.rate or 0.0, burst=o.burst or 0.0, permits=o.permits or 0)
+    found = [f for f in faults_in_limit("override", kind, given) if f.loc != ("margin",)]
+    if o.rate is None and o.burst is None and o.permits is None:
+        names = "rate or burst" if kind is ResourceKind.TOKEN_BUCKET else "permits"
+        found.append(_fault("rate", f"Say what to override: {names}.") if not found else found[0])
+    if o.until is not None and not now < o.until <= now + OVERRIDE_MAX_S:
+        found.append(_fault("until", "An override ends within a year from now, or when it is lifted."))
+    return tuple(dict.fromkeys(found))
+
+
+def faults_in_quota(quota: QuotaSettings) -> Faults:
+    """Everything that has to change before a tenant can have these limits."""
+    q = quota
+    found = [
+        None if q.start_rate is None else _beyond(("quota", "start_rate"), q.start_rate, 0.0, RATE_MAX),
+        None if q.start_burst is None else _beyond(("quota", "start_burst"), q.start_burst, 1.0, RATE_MAX),
+        None if q.max_in_flight is None else _beyond(("quota", "max_in_flight"), q.max_in_flight, 0, QUEUED_MAX),
+        None if q.max_queued is None else _beyond(("quota", "max_queued"), q.max_queued, 0, QUEUED_MAX),
+        FieldError(("quota", "start_burst"), "A start_burst goes with a start_rate; give both or neither.")
+        if q.start_rate is None and q.start_burst is not None
+        else None,
+    ]
     return tuple(fault for fault in found if fault is not None)
 
 

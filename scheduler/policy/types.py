@@ -280,6 +280,7 @@ class LeasedTask(NamedTuple):
     """An attempt to run. `payload` is JSON text, or None when another worker is to pick it up.
 
     `upstream` is JSON text too: what became of the tasks that it came after, if there are any (`has_parents`).
+    `degraded`: the pool is overloaded, and the attempt is to answer only.
     """
 
     lease: LeaseId
@@ -294,4 +295,5 @@ class LeasedTask(NamedTuple):
     worker: WorkerId
     payload: str | None
     has_parents: bool = False
+    degraded: bool = False
     upstream: str | None = None

@@ -10,7 +10,7 @@ from scheduler.errors import NotFound
 from scheduler.policy.declarations import PoolSettings
 from scheduler.policy.states import WAITING, TaskState
 from scheduler.policy.types import PoolId, PriorityClass
-from scheduler.store import control, overview
+from scheduler.store import bounds, control, overview
 
 _NOT_READY: Final = WAITING - {TaskState.READY}
 
@@ -36,6 +36,9 @@ class PoolDetail:
     waiting: Mapping[str, int]
     scheduled: int
     running: int
+    overload_level: int = 0
+    overload_since: float | None = None
+    predicted_s: float | None = None
 
     @property
     def state(self) -> str:
@@ -61,11 +64,30 @@ def _details(rows: list[control.PoolRow]) -> list[PoolDetail]:
         return []
     counts = overview.load_counts()
     running = overview.load_running()
-    return [_detail(row, counts, running.get(row.id, 0)) for row in rows]
+    loads = {load.pool: load for load in bounds.load_pool_loads()}
+    return [_detail(row, counts, running.get(row.id, 0), loads.get(row.id)) for row in rows]
 
 
-def _detail(row: control.PoolRow, counts: Mapping[tuple[PoolId, PriorityClass, str], int], running: int) -> PoolDetail:
+def _detail(
+    row: control.PoolRow,
+    counts: Mapping[tuple[PoolId, PriorityClass, str], int],
+    running: int,
+    load: bounds.PoolLoad | None,
+) -> PoolDetail:
     pause = None if row.paused_at is None else Pause(row.paused_by, row.pause_reason, row.paused_at)
     waiting = {p.label: counts.get((row.id, p, TaskState.READY.value), 0) for p in PriorityClass}
     scheduled = sum(counts.get((row.id, p, state.value), 0) for p in PriorityClass for state in _NOT_READY)
-    return PoolDetail(row.name, row.executor, row.settings, row.version, pause, waiting, scheduled, running)
+    overload = None if load is None else load.overload
+    return PoolDetail(
+        row.name,
+        row.executor,
+        row.settings,
+        row.version,
+        pause,
+        waiting,
+        scheduled,
+        running,
+        0 if overload is None else overload.level,
+        None if overload is None else overload.since,
+        None if load is None else load.predicted_s,
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from scheduler.errors import NotFound
+from scheduler.policy.declarations import LimitSettings, OverrideSettings
 from scheduler.policy.limits import effective_rate, limit_at
 from scheduler.policy.types import ResourceId, ResourceKind, ResourceView
 from scheduler.store import dispatch, overview, resources
@@ -17,7 +18,7 @@ _NOTHING: Final = 0.0
 
 @dataclass(frozen=True, slots=True)
 class ResourceDetail:
-    """A limit now. `view` holds what is declared; `available` may be below zero, a debt; `held` is a semaphore's use.
+    """A limit now. `view` holds what is in force; `available` may be below zero, a debt; `held` is a semaphore's use.
 
     `refill_per_s` is what the bucket really gives: the rate less its margin, lowered after throttling.
     """
@@ -31,6 +32,8 @@ class ResourceDetail:
     held: float
     closed_until: float | None
     waiting: int
+    declared: LimitSettings
+    override: OverrideSettings | None
 
     @property
     def paused(self) -> bool:
@@ -72,6 +75,8 @@ def _detail(row: resources.ResourceRow, held: float, waiting: int, *, now: float
         held=held,
         closed_until=limit.closed_until,
         waiting=waiting,
+        declared=row.declared,
+        override=row.override,
     )
 
 

@@ -1,17 +1,35 @@
-"""Tenants as the API shows them, to those who may see them."""
+"""Tenants as the API shows them, to those who may see them, with what they use of their limits now."""
 
 from __future__ import annotations
 
-from scheduler.errors import NotFound
-from scheduler.policy.types import TenantId
-from scheduler.store.control import TenantRow, load_tenants
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-TenantDetail = TenantRow
+from scheduler.errors import NotFound
+from scheduler.policy.declarations import QuotaSettings
+from scheduler.policy.types import TenantId
+from scheduler.store.control import TenantRow, TenantUse, load_tenant_use, load_tenants
+
+
+@dataclass(frozen=True, slots=True)
+class TenantDetail:
+    """A tenant now. `start_level` is how many starts its rate allows at once, None without a rate."""
+
+    slug: str
+    name: str
+    weight: float
+    status: str
+    time_zone: str
+    version: int
+    quota: QuotaSettings
+    in_flight: int
+    queued: int
+    start_level: float | None
 
 
 def list_tenants(only: TenantId | None) -> list[TenantDetail]:
     """Tenants by slug; `only` limits a caller to its own."""
-    return [row for row in load_tenants() if only is None or row.id == only]
+    return _details([row for row in load_tenants() if only is None or row.id == only])
 
 
 def tenant_detail(slug: str, only: TenantId | None) -> TenantDetail:
@@ -19,4 +37,33 @@ def tenant_detail(slug: str, only: TenantId | None) -> TenantDetail:
     found = [row for row in load_tenants([slug]) if only is None or row.id == only] if "\x00" not in slug else []
     if not found:
         raise NotFound(f"There is no tenant {slug!r}.", code="unknown_tenant")
-    return found[0]
+    return _details(found)[0]
+
+
+def _details(rows: Sequence[TenantRow]) -> list[TenantDetail]:
+    uses = load_tenant_use([row.id for row in rows]) if rows else {}
+    return [_detail(row, uses[row.id]) for row in rows if row.id in uses]
+
+
+def _detail(row: TenantRow, use: TenantUse) -> TenantDetail:
+    return TenantDetail(
+        slug=row.slug,
+        name=row.name,
+        weight=row.weight,
+        status=row.status,
+        time_zone=row.time_zone,
+        version=row.version,
+        quota=row.quota,
+        in_flight=use.in_flight,
+        queued=use.queued,
+        start_level=_start_level(row.quota, use),
+    )
+
+
+def _start_level(quota: QuotaSettings, use: TenantUse) -> float | None:
+    """A bucket that was never drawn on is full."""
+    if quota.start_rate is None or quota.start_burst is None:
+        return None
+    if use.level is None or use.level_at is None:
+        return quota.start_burst
+    return min(quota.start_burst, use.level + quota.start_rate * max(0.0, use.now - use.level_at))

@@ -1,4 +1,6 @@
-"""Adds and edits shared limits. An edit applies at the next plan, up or down; 0 means paused, not unlimited.
+"""Adds and edits shared limits, and what goes before them for a while. A change applies at the next plan, up or down.
+
+0 means paused, not unlimited.
 
 What a limit is (its kind) never changes: work that counts on permits coming back cannot be told to wait for tokens.
 """
@@ -12,10 +14,11 @@ from typing import Any
 from django.db import transaction
 
 from scheduler.errors import Conflict, FieldError, NotFound
-from scheduler.policy.declarations import LimitSettings, faults_in_limit
+from scheduler.policy.declarations import LimitSettings, OverrideSettings, faults_in_limit, faults_in_override
 from scheduler.policy.types import ResourceKind
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.store import resources as store
+from scheduler.store.dispatch import load_now
 
 
 def add_resource(
@@ -47,10 +50,11 @@ def edit_resource(
         if row.version != version:
             raise VersionConflict(f"The resource {name!r}", sent=version, current=row.version)
         _refuse_unknown(changes)
-        declared = settings_of(row)
+        declared = row.declared
         settings = replace(declared, **changes)
         refuse(faults_in_limit(name, row.view.kind, settings), code="bad_resource")
-        if store.edit(name, version=version, **asdict(settings)) is None:
+        store.date_level(name)
+        if store.edit(name, version=version, settings=settings) is None:
             raise VersionConflict(f"The resource {name!r}", sent=version, current=load_resource(name).version)
         before, after = differences(asdict(declared), asdict(settings))
         record(author, "resource.edit", f"resource:{name}", before=before, after=after)
@@ -65,9 +69,40 @@ def load_resource(name: str) -> store.ResourceRow:
     return rows[0]
 
 
-def settings_of(row: store.ResourceRow) -> LimitSettings:
-    """What is declared of a limit."""
-    return LimitSettings(rate=row.view.rate, burst=row.view.burst, permits=row.view.permits, margin=row.view.margin)
+def override_resource(
+    name: str, override: OverrideSettings, *, for_s: float | None = None, actor: str, reason: str, source: str = "ui"
+) -> store.ResourceRow:
+    """Let these figures go before the declared ones until `override.until`, for `for_s` seconds, or until it is lifted.
+
+    An override before is replaced. Nobody has to act for it to end. Raises NotFound, Refused with every fault.
+    """
+    author = Author(actor, source, reason)
+    check_reason(author)
+    with transaction.atomic():
+        row = load_resource(name)
+        now = load_now()
+        wanted = override if for_s is None else replace(override, until=now + for_s)
+        refuse(faults_in_override(row.view.kind, wanted, now=now), code="bad_override")
+        _set_override(author, "resource.override", row, wanted)
+        return load_resource(name)
+
+
+def lift_override(name: str, *, actor: str, reason: str = "", source: str = "ui") -> store.ResourceRow:
+    """Let the declared figures count again. Lifting what is not there changes nothing. Raises NotFound."""
+    author = Author(actor, source, reason)
+    check_reason(author)
+    with transaction.atomic():
+        row = load_resource(name)
+        if row.override is not None:
+            _set_override(author, "resource.lift_override", row, OverrideSettings())
+        return load_resource(name)
+
+
+def _set_override(author: Author, action: str, row: store.ResourceRow, wanted: OverrideSettings) -> None:
+    store.date_level(row.name)
+    store.set_override(row.name, wanted)
+    before = {} if row.override is None else asdict(row.override)
+    record(author, action, f"resource:{row.name}", before=before, after=asdict(wanted))
 
 
 def _refuse_unknown(changes: Mapping[str, Any]) -> None:

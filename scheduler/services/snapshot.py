@@ -12,6 +12,7 @@ from typing import Final
 from django.db import transaction
 
 from scheduler.policy.limits import Limit, limit_at, shortage
+from scheduler.policy.overload import Pace
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import (
     DemandId,
@@ -23,12 +24,15 @@ from scheduler.policy.types import (
     ResourceKind,
     WaitReason,
 )
+from scheduler.services.overload import Queue, judge_pools
 from scheduler.store import autoscale as scale_store
+from scheduler.store import bounds as bounds_store
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import overview as store
 from scheduler.store import resources as resource_store
 
 HISTORY_POINTS: Final = 60
+PACE: Final = Pace()
 FAILED_STATES: Final = (TaskState.FAILED.value, TaskState.DEAD_LETTERED.value)
 _TOTALS: Final = ("started", "succeeded", "failed")
 
@@ -44,14 +48,18 @@ class Counted:
     resources_taken: Mapping[ResourceId, float]
 
 
-def take_snapshot(previous: Counted | None, holds: Mapping[PoolId, Hold], *, interval_s: float) -> Counted:
-    """Fold the counts and write one picture. `holds` is what bounds each pool, from the newest plan.
+def take_snapshot(
+    previous: Counted | None, holds: Mapping[PoolId, Hold], *, interval_s: float, pace: Pace = PACE
+) -> Counted:
+    """Fold the counts, judge how overloaded the pools are (at this pace), and write one picture.
 
-    `previous` None (a new leader) shows rates of zero once. History goes on from the picture before.
+    `holds` is what bounds each pool, from the newest plan. `previous` None (a new leader) shows rates of zero once.
+    History goes on from the picture before.
     """
     with transaction.atomic():
         store.fold_counts()
         picture = _Picture(previous, holds)
+        picture.judge(pace)
         before = store.load_latest_snapshot()
         store.add_snapshot(picture.body(before, interval_s=interval_s))
     return picture.counted()
@@ -75,6 +83,18 @@ class _Picture:
         self.demands = dispatch_store.load_demands(sorted(self.waiting))
         self.scales = scale_store.load()
         self.by_pool = {pool.id: self._totals(pool.id) for pool in self.pools}
+        self.states: Mapping[PoolId, bounds_store.PoolStateRow] = {}
+
+    def judge(self, pace: Pace) -> None:
+        """Decide the overload levels from what this picture shows."""
+        self.states = judge_pools({p.id: self._queue(p.id) for p in self.pools}, pace=pace, now=self.now)
+
+    def _queue(self, pool: PoolId) -> Queue:
+        return Queue(
+            ready={p: self.counts.get((pool, p, "ready"), 0) for p in PriorityClass},
+            oldest_s={p: self.now - at for (owner, p), at in self.oldest.items() if owner == pool},
+            started_per_s=self._rate(pool, "started"),
+        )
 
     def counted(self) -> Counted:
         taken = {row.view.id: row.taken_total for row in self.resources}
@@ -142,6 +162,7 @@ class _Picture:
             "running": self.running.get(pool.id, 0),
             "slots": pool.slots,
             **self._scale(pool),
+            **self._overload(pool.id),
             "workers": sum(1 for w in self.workers if pool.id in w.slots and not w.draining),
             "started_per_s": round(self._rate(pool.id, "started"), 2),
             "succeeded_per_s": round(self._rate(pool.id, "succeeded"), 2),
@@ -155,6 +176,17 @@ class _Picture:
         row = self.scales.get(pool.id)
         desired = pool.slots if row is None else row.desired
         return {"desired": desired, "scale": None if row is None else {**row.view, "as_of": row.as_of}}
+
+    def _overload(self, pool: PoolId) -> dict[str, object]:
+        state = self.states.get(pool)
+        if state is None:
+            return {"overload_level": 0, "overload_since": None, "predicted_wait_s": None}
+        wait_s = None if state.predicted_s is None else round(state.predicted_s, 2)
+        return {
+            "overload_level": state.overload.level,
+            "overload_since": state.overload.since,
+            "predicted_wait_s": wait_s,
+        }
 
     def _bound_by(self, pool: store.PoolRow) -> dict[str, object] | None:
         waiting = self._count(pool.id, "ready")

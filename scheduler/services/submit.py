@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import orjson
-from django.db import transaction
+from django.db import connection, transaction
 
 from scheduler.errors import CronoqError, FieldError, Refused
 from scheduler.policy.admission import Admitted, Submission, admit
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import DemandId, TaskId, TenantId
 from scheduler.services.arranging import UNTIED, Tie, Tied, store_ties, tie
+from scheduler.services.bounds import Bounded, hold_bounds
 from scheduler.store import submit as store
 
 BATCH_TASKS_MAX: Final = 1_000
@@ -25,26 +26,36 @@ BATCH_TASKS_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """An accepted submission. `duplicate`: the key was used before for the same content, and this is that task."""
+    """An accepted submission. `duplicate`: the key was used before for the same content, and this is that task.
+
+    `overload` is the level of its pool; `degraded`: at that level its attempts are to answer only.
+    """
 
     id: TaskId
     state: TaskState
     key: str | None
     duplicate: bool = False
     group: str | None = None
+    overload: int = 0
+    degraded: bool = False
 
 
 def submit(tenant: TenantId, submission: Submission) -> Accepted:
-    """Store one task. Raises Refused."""
+    """Store one task. Raises Refused, Unavailable when it has to wait outside."""
     return submit_batch(tenant, [submission])[0]
 
 
 def submit_batch(tenant: TenantId, submissions: Sequence[Submission]) -> list[Accepted]:
-    """Store these tasks or none. Raises Refused, naming the task at fault by its place."""
+    """Store these tasks or none.
+
+    Raises Refused, naming the task at fault by its place, and Unavailable when there is no room for all of them.
+    """
     if len(submissions) > BATCH_TASKS_MAX:
         raise Refused(f"A batch may hold at most {BATCH_TASKS_MAX} tasks.", code="batch_too_large")
+    takes_turns = not connection.in_atomic_block
     with transaction.atomic():
-        answers = submit_each([(tenant, submission) for submission in submissions], together=True)
+        items = [(tenant, submission) for submission in submissions]
+        answers = submit_each(items, together=True, takes_turns=takes_turns)
         accepted = []
         for place, answer in enumerate(answers):
             if isinstance(answer, CronoqError):
@@ -54,19 +65,23 @@ def submit_batch(tenant: TenantId, submissions: Sequence[Submission]) -> list[Ac
 
 
 def submit_each(
-    items: Sequence[tuple[TenantId, Submission]], *, together: bool = False
+    items: Sequence[tuple[TenantId, Submission]], *, together: bool = False, takes_turns: bool | None = None
 ) -> list[Accepted | CronoqError]:
     """Store what can be stored; a fault in one submission is its own answer and touches no other.
 
-    `together`: they are one batch, and may come after each other.
+    `together`: they are one batch, may come after each other, and are all refused (Unavailable is raised) when one
+    finds no room. `takes_turns`: near a bound, one transaction after the other; not inside a caller's own by default.
 
     1. look up the time, and the pools and limits that are named;
     2. admit each submission, or keep its refusal as the answer;
     3. put those that name others behind them and into their groups;
-    4. insert tasks and payloads in one statement;
-    5. answer keys that were used before with the task they belong to;
-    6. store what ties the new tasks to others.
+    4. turn away those for whom there is no room;
+    5. insert tasks and payloads in one statement;
+    6. answer keys that were used before with the task they belong to;
+    7. store what ties the new tasks to others.
     """
+    if takes_turns is None:
+        takes_turns = not connection.in_atomic_block
     with transaction.atomic(savepoint=False):
         terms = store.load_terms({s.pool for _, s in items}, {name for _, s in items for name in s.resources})
         answers: list[Accepted | CronoqError | None] = []
@@ -90,7 +105,10 @@ def submit_each(
         tied = tie(items, rows, terms.pools, together=together)
         for place, refused in tied.refusals.items():
             answers[place] = refused
-        added = _insert(items, tied, answers)
+        bounded = hold_bounds(items, tied.rows, takes_turns=takes_turns)
+        if bounded.refusals:
+            tied = _turn_away(tied, bounded, answers, together=together)
+        added = _insert(items, tied, answers, bounded)
         _answer_known(items, answers)
         if tied.ties:
             ids = {place: answer.id for place, answer in enumerate(answers) if isinstance(answer, Accepted)}
@@ -100,8 +118,20 @@ def submit_each(
     return [_known(answer) for answer in answers]
 
 
+def _turn_away(tied: Tied, bounded: Bounded, answers: list[Accepted | CronoqError | None], *, together: bool) -> Tied:
+    """The rows that are let in. Of a batch none is when one is not: raises its refusal."""
+    if together:
+        raise bounded.refusals[min(bounded.refusals)]
+    for place, refusal in bounded.refusals.items():
+        answers[place] = refusal
+    return replace(tied, rows=[(place, row) for place, row in tied.rows if place not in bounded.refusals])
+
+
 def _insert(
-    items: Sequence[tuple[TenantId, Submission]], tied: Tied, answers: list[Accepted | CronoqError | None]
+    items: Sequence[tuple[TenantId, Submission]],
+    tied: Tied,
+    answers: list[Accepted | CronoqError | None],
+    bounded: Bounded,
 ) -> set[int]:
     """Insert the rows and answer for those that are new; returns their places."""
     rows = tied.rows
@@ -115,7 +145,15 @@ def _insert(
     added = set()
     for n, task in store.insert_tasks(tasks).items():
         place, row = rows[n]
-        answers[place] = Accepted(task, row.state, items[place][1].key, group=ties[n].group_name)
+        pool = bounded.pools[row.pool]
+        answers[place] = Accepted(
+            task,
+            row.state,
+            items[place][1].key,
+            group=ties[n].group_name,
+            overload=pool.level,
+            degraded=pool.degrades,
+        )
         added.add(place)
     return added
 

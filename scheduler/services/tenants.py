@@ -1,20 +1,23 @@
-"""Adds tenants and edits their weight and status. A suspended tenant's tasks wait; those that run go on."""
+"""Adds tenants and edits their weight, status and limits. A suspended tenant's tasks wait; those that run go on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db import transaction
 
 from scheduler.errors import Conflict, FieldError, NotFound
-from scheduler.policy.declarations import faults_in_tenant
+from scheduler.policy.declarations import QuotaSettings, faults_in_quota, faults_in_tenant
 from scheduler.policy.payload import fault_in_text
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.store import control as store
 
 NAME_CHARS_MAX: Final = 200
+UNLIMITED: Final = QuotaSettings()
+_QUOTA: Final = frozenset(each.name for each in fields(QuotaSettings))
 
 
 def add_tenant(
@@ -23,6 +26,7 @@ def add_tenant(
     name: str = "",
     weight: float = 1.0,
     time_zone: str = "UTC",
+    quota: QuotaSettings = UNLIMITED,
     actor: str,
     reason: str = "",
     source: str = "ui",
@@ -30,9 +34,10 @@ def add_tenant(
     """Declare a tenant, active. Raises Refused with every fault, Conflict when the slug is taken."""
     author = Author(actor, source, reason)
     check_reason(author)
-    _refuse(slug, name=name, weight=weight, status="active", time_zone=time_zone)
+    quota = _with_burst(quota)
+    _refuse(slug, name=name, weight=weight, status="active", time_zone=time_zone, quota=quota)
     with transaction.atomic():
-        if store.add_tenant(slug, name=name, weight=weight, time_zone=time_zone) is None:
+        if store.add_tenant(slug, name=name, weight=weight, time_zone=time_zone, quota=quota) is None:
             errors = (FieldError(("slug",), "This slug is taken; choose another or edit that one."),)
             raise Conflict(f"There is a tenant {slug!r} already.", code="name_taken", errors=errors)
         row = load_tenant(slug)
@@ -43,7 +48,7 @@ def add_tenant(
 def edit_tenant(
     slug: str, version: int, changes: Mapping[str, Any], *, actor: str, reason: str = "", source: str = "ui"
 ) -> store.TenantRow:
-    """Change `name`, `weight`, `status` or `time_zone`.
+    """Change `name`, `weight`, `status`, `time_zone`, or limits by their names in `QuotaSettings`.
 
     Raises NotFound, VersionConflict when `version` is not the current one, Refused with every fault.
     """
@@ -56,9 +61,14 @@ def edit_tenant(
         declared = _declared(row)
         unknown = tuple(FieldError((n,), f"A tenant has no setting {n!r}.") for n in changes if n not in declared)
         refuse(unknown, code="bad_tenant")
-        wanted = {**declared, **changes}
-        _refuse(slug, **wanted)
-        if store.edit_tenant(slug, version=version, **wanted) is None:
+        limits = {n: v for n, v in changes.items() if n in _QUOTA}
+        if limits.get("start_rate", 0.0) is None:
+            limits.setdefault("start_burst", None)
+        quota = _with_burst(replace(row.quota, **limits))
+        named = {n: v for n, v in {**declared, **changes}.items() if n not in _QUOTA}
+        _refuse(slug, **named, quota=quota)
+        wanted = {**named, **asdict(quota)}
+        if store.edit_tenant(slug, version=version, **named, quota=quota) is None:
             raise VersionConflict(f"The tenant {slug!r}", sent=version, current=load_tenant(slug).version)
         before, after = differences(declared, wanted)
         record(author, "tenant.edit", f"tenant:{slug}", before=before, after=after)
@@ -74,11 +84,19 @@ def load_tenant(slug: str) -> store.TenantRow:
 
 
 def _declared(row: store.TenantRow) -> dict[str, Any]:
-    return {"name": row.name, "weight": row.weight, "status": row.status, "time_zone": row.time_zone}
+    named = {"name": row.name, "weight": row.weight, "status": row.status, "time_zone": row.time_zone}
+    return {**named, **asdict(row.quota)}
 
 
-def _refuse(slug: str, *, name: str, weight: float, status: str, time_zone: str) -> None:
-    faults = list(faults_in_tenant(slug, weight=weight, status=status))
+def _with_burst(quota: QuotaSettings) -> QuotaSettings:
+    """A rate without a burst lets one second's worth start at once; without a rate there is no burst either."""
+    if quota.start_rate is not None and quota.start_burst is None:
+        return replace(quota, start_burst=max(1.0, quota.start_rate))
+    return quota
+
+
+def _refuse(slug: str, *, name: str, weight: float, status: str, time_zone: str, quota: QuotaSettings) -> None:
+    faults = [*faults_in_tenant(slug, weight=weight, status=status), *faults_in_quota(quota)]
     said = fault_in_text(name)
     if said is not None:
         faults.append(FieldError(("name",), f"The name {said}."))

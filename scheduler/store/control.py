@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import orjson
 
 from scheduler.policy.autoscale import AutoscaleSettings
-from scheduler.policy.declarations import PoolSettings
+from scheduler.policy.declarations import PoolSettings, QuotaSettings
 from scheduler.policy.graph import UnknownDependency
 from scheduler.policy.types import PoolId, TenantId
 from scheduler.store import queries
@@ -28,6 +28,7 @@ class TenantRow:
     status: str
     time_zone: str
     version: int
+    quota: QuotaSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,48 @@ class AuditEvent:
 def load_tenants(slugs: Sequence[str] | None = None) -> list[TenantRow]:
     """Tenants by slug, or all of them, in order of slug."""
     rows = queries.fetch(_SQL["read_tenants"], {"slugs": None if slugs is None else list(slugs)})
-    return [TenantRow(*row) for row in rows]
+    return [_tenant(row) for row in rows]
 
 
-def add_tenant(slug: str, *, name: str, weight: float, time_zone: str) -> TenantId | None:
+def _tenant(row: queries.Row) -> TenantRow:
+    tenant, slug, name, weight, status, time_zone, version, start_rate, start_burst, max_in_flight, max_queued = row
+    quota = QuotaSettings(
+        start_rate=start_rate, start_burst=start_burst, max_in_flight=max_in_flight, max_queued=max_queued
+    )
+    return TenantRow(TenantId(tenant), slug, name, weight, status, time_zone, version, quota)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantUse:
+    """What a tenant uses of its limits: attempts that run, tasks that wait, its start bucket if it was ever used."""
+
+    in_flight: int
+    queued: int
+    level: float | None
+    level_at: float | None
+    now: float
+
+
+def load_tenant_use(tenants: Sequence[TenantId]) -> dict[TenantId, TenantUse]:
+    """What these tenants use now."""
+    rows = queries.fetch(_SQL["read_tenant_use"], {"tenants": list(tenants)})
+    return {TenantId(tenant): TenantUse(*use) for tenant, *use in rows}
+
+
+def add_tenant(slug: str, *, name: str, weight: float, time_zone: str, quota: QuotaSettings) -> TenantId | None:
     """Add an active tenant; None when the slug is taken."""
-    params = {"slug": slug, "name": name, "weight": weight, "time_zone": time_zone}
+    params = {"slug": slug, "name": name, "weight": weight, "time_zone": time_zone, **asdict(quota)}
     row = queries.fetch_one(_SQL["add_tenant"], params)
     return None if row is None else TenantId(row[0])
 
 
-def edit_tenant(slug: str, *, version: int, name: str, weight: float, status: str, time_zone: str) -> int | None:
-    """Change a tenant; the new version, or None when `version` is not the current one."""
+def edit_tenant(
+    slug: str, *, version: int, name: str, weight: float, status: str, time_zone: str, quota: QuotaSettings
+) -> int | None:
+    """Change a tenant; the new version, or None when `version` is not the current one.
+
+    What its start bucket got at the old rate stays; a new rate counts from now, and a first one starts full.
+    """
     params = {
         "slug": slug,
         "version": version,
@@ -91,6 +122,7 @@ def edit_tenant(slug: str, *, version: int, name: str, weight: float, status: st
         "weight": weight,
         "status": status,
         "time_zone": time_zone,
+        **asdict(quota),
     }
     row = queries.fetch_one(_SQL["edit_tenant"], params)
     return None if row is None else int(row[0])
@@ -104,7 +136,8 @@ def load_pools(names: Sequence[str] | None = None) -> list[PoolRow]:
 
 def _pool(row: queries.Row) -> PoolRow:
     pool, name, executor, config, slots_min, slots_max, slots, max_attempts, initial_s, multiplier, max_s, *tail = row
-    lease_ttl_s, timeout_s, duration_default_s, slo, autoscale, unknown_dependency, await_timeout_s, *rest = tail
+    lease_ttl_s, timeout_s, duration_default_s, slo, autoscale, unknown_dependency, await_timeout_s, *tail = tail
+    max_pending, overflow, allow_degraded, *rest = tail
     settings = PoolSettings(
         config=orjson.loads(config),
         slots_min=slots_min,
@@ -121,6 +154,9 @@ def _pool(row: queries.Row) -> PoolRow:
         autoscale=None if autoscale is None else AutoscaleSettings(**orjson.loads(autoscale)),
         unknown_dependency=UnknownDependency(unknown_dependency),
         await_timeout_s=await_timeout_s,
+        max_pending=max_pending,
+        overflow=overflow,
+        allow_degraded=allow_degraded,
     )
     return PoolRow(PoolId(pool), name, executor, settings, *rest)
 
@@ -154,6 +190,9 @@ def _pool_params(settings: PoolSettings) -> dict[str, Any]:
         "autoscale": None if settings.autoscale is None else orjson.dumps(settings.autoscale).decode(),
         "unknown_dependency": settings.unknown_dependency.value,
         "await_timeout_s": settings.await_timeout_s,
+        "max_pending": settings.max_pending,
+        "overflow": settings.overflow,
+        "allow_degraded": settings.allow_degraded,
     }
 
 

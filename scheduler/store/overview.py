@@ -67,7 +67,8 @@ class SnapshotRow:
 
 
 def fold_counts() -> int:
-    """Fold the appended changes into the counts; returns how many counts changed."""
+    """Fold the appended changes into the counts and depths; returns how many counts changed."""
+    queries.run(_SQL["mark_fold"])
     return queries.run(_SQL["fold_counts"])
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Final
 
+import orjson
+
+from scheduler.policy.declarations import LimitSettings, OverrideSettings
 from scheduler.policy.types import ResourceId, ResourceKind, ResourceView
 from scheduler.store import queries
 
@@ -14,12 +17,17 @@ _SQL: Final = queries.load("resources.sql")
 
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
-    """A resource by name: its view (semaphores with all permits free), version, and what was ever taken from it."""
+    """A resource by name: what is in force (`view`, semaphores with all permits free), what is declared and overridden.
+
+    `override` is None unless it lasts; `taken_total` is what was ever taken.
+    """
 
     name: str
     view: ResourceView
     version: int
     taken_total: float
+    declared: LimitSettings
+    override: OverrideSettings | None
 
 
 def load(names: Sequence[str] | None = None) -> list[ResourceRow]:
@@ -30,7 +38,8 @@ def load(names: Sequence[str] | None = None) -> list[ResourceRow]:
 
 
 def _row(row: queries.Row) -> ResourceRow:
-    resource, name, kind, level, level_at, rate, burst, permits, margin, factor, blocked_until, version, taken = row
+    resource, name, kind, level, level_at, rate, burst, permits, margin, factor, blocked_until, *tail = row
+    version, taken, declared_rate, declared_burst, declared_permits, ceilings, lasts, *override = tail
     of_kind = ResourceKind(kind)
     view = ResourceView(
         id=ResourceId(resource),
@@ -44,7 +53,22 @@ def _row(row: queries.Row) -> ResourceRow:
         factor=factor,
         blocked_until=blocked_until,
     )
-    return ResourceRow(name, view, version, taken)
+    declared = LimitSettings(
+        rate=declared_rate,
+        burst=declared_burst,
+        permits=declared_permits,
+        margin=margin,
+        ceilings=None if ceilings is None else orjson.loads(ceilings),
+    )
+    return ResourceRow(name, view, version, taken, declared, _override(*override) if lasts else None)
+
+
+def _override(
+    rate: float | None, burst: float | None, permits: int | None, until: float | None
+) -> OverrideSettings | None:
+    if rate is None and burst is None and permits is None:
+        return None
+    return OverrideSettings(rate=rate, burst=burst, permits=permits, until=until)
 
 
 def load_held() -> dict[ResourceId, float]:
@@ -52,15 +76,38 @@ def load_held() -> dict[ResourceId, float]:
     return {ResourceId(resource): float(held) for resource, held in queries.fetch(_SQL["held_by_resource"])}
 
 
-def add(name: str, kind: ResourceKind, *, rate: float, burst: float, permits: int, margin: float) -> ResourceId | None:
+def add(
+    name: str,
+    kind: ResourceKind,
+    *,
+    rate: float,
+    burst: float,
+    permits: int,
+    margin: float,
+    ceilings: Mapping[str, float] | None = None,
+) -> ResourceId | None:
     """Add a resource with a full bucket; None when the name is taken."""
-    params = {"name": name, "kind": kind.value, "rate": rate, "burst": burst, "permits": permits, "margin": margin}
-    row = queries.fetch_one(_SQL["add_resource"], params)
+    settings = LimitSettings(rate=rate, burst=burst, permits=permits, margin=margin, ceilings=ceilings)
+    row = queries.fetch_one(_SQL["add_resource"], {"name": name, "kind": kind.value, **_params(settings)})
     return None if row is None else ResourceId(row[0])
 
 
-def edit(name: str, *, version: int, rate: float, burst: float, permits: int, margin: float) -> int | None:
+def date_level(name: str) -> None:
+    """Bring a bucket's level up to date, before its limit is changed in the same transaction."""
+    queries.run(_SQL["date_level"], {"name": name})
+
+
+def edit(name: str, *, version: int, settings: LimitSettings) -> int | None:
     """Change the declared limit; the new version, or None when `version` is not the current one."""
-    params = {"name": name, "version": version, "rate": rate, "burst": burst, "permits": permits, "margin": margin}
-    row = queries.fetch_one(_SQL["edit_resource"], params)
+    row = queries.fetch_one(_SQL["edit_resource"], {"name": name, "version": version, **_params(settings)})
     return None if row is None else int(row[0])
+
+
+def set_override(name: str, override: OverrideSettings) -> None:
+    """Let this go before what is declared; one without figures lifts it."""
+    queries.run(_SQL["set_override"], {"name": name, **asdict(override)})
+
+
+def _params(settings: LimitSettings) -> dict[str, object]:
+    ceilings = None if settings.ceilings is None else orjson.dumps(dict(settings.ceilings)).decode()
+    return {**asdict(settings), "ceilings": ceilings}

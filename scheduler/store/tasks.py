@@ -74,6 +74,7 @@ class AttemptRow:
     message: str | None
     retry_after_s: float | None
     usage: str | None
+    degraded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class LeaseRow:
     worker: str
     started_at: float
     cancel_requested: bool
+    degraded: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 from django.db import connection, transaction
 
+from scheduler.errors import Unavailable
 from scheduler.models import Attempt, Demand, Lease, Task
 from scheduler.policy.admission import Submission
-from scheduler.policy.types import TenantId
+from scheduler.policy.types import PriorityClass, TenantId
 from scheduler.services.submit import Accepted, submit, submit_batch
 from tests.support.work import HandWorker, make_bucket, make_pool, make_semaphore, make_tenant, submit_tasks
 
@@ -104,3 +105,53 @@ def test_one_key_from_many_threads_is_one_task() -> None:
     assert Task.objects.count() == 20
     assert len({a.id for a in answers}) == 20
     assert sum(not a.duplicate for a in answers) == 20
+
+
+def test_a_bound_holds_whoever_submits_at_the_same_time() -> None:
+    tenants = [make_tenant("one"), make_tenant("two", max_queued=40)]
+    make_pool(max_pending=150, slots=0)
+    refused: list[str] = []
+
+    def send(tenant: TenantId) -> None:
+        try:
+            for size in (1, 3, 2, 5, 1, 4, 7) * 3:
+                try:
+                    submit_batch(tenant, [PLAIN] * size)
+                except Unavailable as error:
+                    refused.append(error.code)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=send, args=(tenants[n % 2],)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    by_tenant = Counter(Task.objects.values_list("tenant_id", flat=True))
+    assert Task.objects.count() == 150, "not one more, and no room left"
+    assert by_tenant[tenants[1]] <= 40
+    assert set(refused) == {"overloaded"}
+
+
+def test_whoever_is_ended_for_others_makes_room_once() -> None:
+    tenant = make_tenant()
+    make_pool(max_pending=60, slots=0, overflow="shed_lowest")
+    submit_tasks(tenant, 60, priority=PriorityClass.LOW)
+
+    def send() -> None:
+        try:
+            for _ in range(10):
+                submit_batch(tenant, [PLAIN] * 2)
+        except Unavailable:
+            pass
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    states = Counter(Task.objects.values_list("state", flat=True))
+    assert states["ready"] == 60
+    assert Task.objects.filter(state="ready", priority=PriorityClass.LOW).count() == 0

@@ -147,7 +147,7 @@ def test_an_edited_rate_counts_from_the_edit_on() -> None:
     assert len(worker.start()) == 50
     with connection.cursor() as cursor:
         cursor.execute("UPDATE resource_state SET level_at = now() - interval '20 seconds'")
-    edit_resource("api", 1, {"rate": 20.0}, actor="test")
+    edit_resource("api", 1, {"rate": 2.0}, actor="test")
     assert worker.start() == [], "the 20 seconds before the edit refill at the old rate"
 
 

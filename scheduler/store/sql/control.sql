@@ -1,25 +1,63 @@
 -- name: read_tenants
-SELECT id, slug, name, weight, status, time_zone, version FROM tenant
+SELECT id, slug, name, weight, status, time_zone, version, start_rate, start_burst, max_in_flight, max_queued
+FROM tenant
 WHERE %(slugs)s::text[] IS NULL OR slug = ANY(%(slugs)s)
 ORDER BY slug;
 
 -- name: add_tenant
-INSERT INTO tenant (slug, name, weight, status, time_zone)
-VALUES (%(slug)s, %(name)s, %(weight)s, 'active', %(time_zone)s)
+INSERT INTO tenant (slug, name, weight, status, time_zone, start_rate, start_burst, max_in_flight, max_queued)
+VALUES (%(slug)s, %(name)s, %(weight)s, 'active', %(time_zone)s, %(start_rate)s, %(start_burst)s, %(max_in_flight)s,
+        %(max_queued)s)
 ON CONFLICT (slug) DO NOTHING
 RETURNING id;
 
 -- name: edit_tenant
--- Zero rows: the version moved on, or there is no such tenant.
-UPDATE tenant
-SET name = %(name)s, weight = %(weight)s, status = %(status)s, time_zone = %(time_zone)s, version = version + 1
-WHERE slug = %(slug)s AND version = %(version)s
-RETURNING version;
+-- Zero rows: the version moved on, or there is no such tenant. What the start bucket got at its old rate until now stays,
+-- as far as it fits; one that has no rate any more is forgotten, so that the next begins full.
+WITH declared AS (
+    SELECT id, start_rate, start_burst FROM tenant WHERE slug = %(slug)s AND version = %(version)s FOR NO KEY UPDATE
+),
+edited AS (
+    UPDATE tenant t
+    SET name = %(name)s, weight = %(weight)s, status = %(status)s, time_zone = %(time_zone)s,
+        start_rate = %(start_rate)s, start_burst = %(start_burst)s, max_in_flight = %(max_in_flight)s,
+        max_queued = %(max_queued)s, version = t.version + 1
+    FROM declared d WHERE t.id = d.id
+    RETURNING t.id, t.version, t.start_burst
+),
+forgotten AS (
+    DELETE FROM tenant_state s USING edited e WHERE s.tenant_id = e.id AND e.start_burst IS NULL
+),
+dated AS (
+    UPDATE tenant_state s
+    SET level = least(e.start_burst, d.start_burst, s.level + d.start_rate
+                      * greatest(0, extract(epoch FROM moment.now - s.level_at)::float8)),
+        level_at = moment.now
+    FROM declared d JOIN edited e ON e.id = d.id CROSS JOIN (SELECT clock_timestamp() AS now) moment
+    WHERE s.tenant_id = d.id AND e.start_burst IS NOT NULL
+)
+SELECT version FROM edited;
+
+-- name: read_tenant_use
+SELECT t.id, coalesce(l.n, 0), coalesce(d.n, 0)::bigint, s.level, extract(epoch FROM s.level_at)::float8,
+       extract(epoch FROM clock_timestamp())::float8
+FROM tenant t
+LEFT JOIN tenant_state s ON s.tenant_id = t.id
+LEFT JOIN (SELECT tenant_id, count(*) AS n FROM lease GROUP BY 1) l ON l.tenant_id = t.id
+LEFT JOIN (
+    SELECT tenant_id, sum(n) AS n
+    FROM (SELECT scope_id AS tenant_id, waiting AS n FROM waiting_depth WHERE scope = 'tenant'
+          UNION ALL
+          SELECT tenant_id, n FROM task_delta WHERE counter IN ('blocked', 'scheduled', 'ready', 'retrying')) AS parts
+    GROUP BY 1
+) d ON d.tenant_id = t.id
+WHERE t.id = ANY(%(tenants)s);
 
 -- name: read_pools
 SELECT id, name, executor, config::text, slots_min, slots_max, slots, max_attempts, backoff_initial_s, backoff_multiplier,
        backoff_max_s, lease_ttl_s, timeout_s, duration_default_s, slo::text, autoscale::text, unknown_dependency,
-       await_timeout_s, extract(epoch FROM paused_at)::float8, paused_by, pause_reason, version
+       await_timeout_s, max_pending, overflow, allow_degraded, extract(epoch FROM paused_at)::float8, paused_by,
+       pause_reason, version
 FROM pool
 WHERE %(names)s::text[] IS NULL OR name = ANY(%(names)s)
 ORDER BY name;
@@ -27,10 +65,12 @@ ORDER BY name;
 -- name: add_pool
 INSERT INTO pool (name, executor, config, slots_min, slots_max, slots, max_attempts, backoff_initial_s,
                   backoff_multiplier, backoff_max_s, lease_ttl_s, timeout_s, duration_default_s, slo,
-                  autoscale, unknown_dependency, await_timeout_s, paused_by, pause_reason)
+                  autoscale, unknown_dependency, await_timeout_s, max_pending, overflow, allow_degraded, paused_by,
+                  pause_reason)
 VALUES (%(name)s, %(executor)s, %(config)s::jsonb, %(slots_min)s, %(slots_max)s, %(slots)s, %(max_attempts)s,
         %(backoff_initial_s)s, %(backoff_multiplier)s, %(backoff_max_s)s, %(lease_ttl_s)s, %(timeout_s)s,
-        %(duration_default_s)s, %(slo)s::jsonb, %(autoscale)s::jsonb, %(unknown_dependency)s, %(await_timeout_s)s, '', '')
+        %(duration_default_s)s, %(slo)s::jsonb, %(autoscale)s::jsonb, %(unknown_dependency)s, %(await_timeout_s)s,
+        %(max_pending)s, %(overflow)s, %(allow_degraded)s, '', '')
 ON CONFLICT (name) DO NOTHING
 RETURNING id;
 
@@ -42,7 +82,7 @@ SET config = %(config)s::jsonb, slots_min = %(slots_min)s, slots_max = %(slots_m
     backoff_multiplier = %(backoff_multiplier)s, backoff_max_s = %(backoff_max_s)s, lease_ttl_s = %(lease_ttl_s)s,
     timeout_s = %(timeout_s)s, duration_default_s = %(duration_default_s)s, slo = %(slo)s::jsonb,
     autoscale = %(autoscale)s::jsonb, unknown_dependency = %(unknown_dependency)s, await_timeout_s = %(await_timeout_s)s,
-    version = version + 1
+    max_pending = %(max_pending)s, overflow = %(overflow)s, allow_degraded = %(allow_degraded)s, version = version + 1
 WHERE name = %(name)s AND version = %(version)s
 RETURNING version;
 

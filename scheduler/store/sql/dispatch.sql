@@ -141,17 +141,18 @@ WITH claimed AS (
               CASE WHEN w.worker_id = %(me)s::uuid THEN p.payload::text END AS payload, t.links
 ),
 timed AS (
-    SELECT c.*, q.lease_ttl_s, coalesce(c.timeout_s, q.timeout_s) AS limit_s
+    SELECT c.*, q.lease_ttl_s, coalesce(c.timeout_s, q.timeout_s) AS limit_s,
+           c.pool_id IN (SELECT pool_id FROM pool_state WHERE degrades) AS degraded
     FROM claimed c
     JOIN unnest(%(pools)s::bigint[], %(ttls_s)s::float8[], %(timeouts_s)s::float8[])
          AS q(pool_id, lease_ttl_s, timeout_s) ON q.pool_id = c.pool_id
 ),
 leased AS (
     INSERT INTO lease (lease_id, task_id, attempt, pool_id, tenant_id, demand_id, priority, worker_id, amounts, ready_at,
-                       started_at, expires_at, timeout_at, picked_up)
+                       started_at, expires_at, timeout_at, picked_up, degraded)
     SELECT c.lease_id, c.id, c.attempts, c.pool_id, c.tenant_id, c.demand_id, c.priority, c.worker_id, c.amounts,
            c.ready_at, moment.now, moment.now + make_interval(secs => c.lease_ttl_s),
-           moment.now + make_interval(secs => c.limit_s), c.worker_id = %(me)s::uuid
+           moment.now + make_interval(secs => c.limit_s), c.worker_id = %(me)s::uuid, c.degraded
     FROM timed c CROSS JOIN (SELECT clock_timestamp() AS now) moment
 ),
 levels AS (
@@ -203,6 +204,6 @@ credits AS (
     ON CONFLICT (pool_id, priority) DO UPDATE SET value = excluded.value WHERE c.value <> excluded.value
 )
 SELECT lease_id, id, attempts, pool_id, tenant_id, kind, key, limit_s, deadline_at, worker_id::text, payload,
-       links & 2 <> 0
+       links & 2 <> 0, degraded
 FROM timed
 ORDER BY place;

@@ -7,4 +7,5 @@ SELECT id, slug FROM tenant;
 
 -- name: vacuum_hot_tables
 -- These tables hold little and turn over fast: clearing them takes milliseconds, waiting for autovacuum costs scans.
-VACUUM (SKIP_LOCKED) lease, task_delta, task_count, resource_state, fair_counter, fair_clock, class_credit, leader;
+VACUUM (SKIP_LOCKED) lease, task_delta, task_count, resource_state, fair_counter, fair_clock, class_credit, leader,
+    waiting_depth;

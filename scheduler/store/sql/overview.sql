@@ -1,12 +1,31 @@
 -- name: fold_counts
--- Add the appended changes to the folded counts. Any reader sees either both or neither.
+-- Add the appended changes to the folded counts, and to the depths. Any reader sees either both or neither.
 WITH taken AS (
     DELETE FROM task_delta RETURNING pool_id, priority, tenant_id, demand_id, counter, n
+),
+deeper AS (
+    INSERT INTO waiting_depth AS d (scope, scope_id, waiting, running)
+    SELECT scope, scope_id,
+           coalesce(sum(n) FILTER (WHERE counter IN ('blocked', 'scheduled', 'ready', 'retrying')), 0),
+           coalesce(sum(n) FILTER (WHERE counter = 'running'), 0)
+    FROM (SELECT 'pool' AS scope, pool_id AS scope_id, counter, n FROM taken
+          UNION ALL
+          SELECT 'tenant', tenant_id, counter, n FROM taken) AS moves
+    GROUP BY 1, 2
+    ON CONFLICT (scope, scope_id)
+    DO UPDATE SET waiting = d.waiting + excluded.waiting, running = d.running + excluded.running
 )
 INSERT INTO task_count AS c (pool_id, priority, tenant_id, demand_id, counter, n)
 SELECT pool_id, priority, tenant_id, demand_id, counter, sum(n) FROM taken
 GROUP BY 1, 2, 3, 4, 5
 ON CONFLICT (pool_id, priority, tenant_id, demand_id, counter) DO UPDATE SET n = c.n + excluded.n;
+
+-- name: mark_fold
+-- Before a fold: which task ids are drawn. The mark of the fold before is kept, so that whoever drew an id and had not
+-- committed when the last fold began is still counted among those who came since.
+INSERT INTO fold_mark AS m (id, last_task_id, before_task_id)
+SELECT 1, last_value, 0 FROM task_id_seq
+ON CONFLICT (id) DO UPDATE SET before_task_id = m.last_task_id, last_task_id = excluded.last_task_id;
 
 -- name: read_counts
 SELECT pool_id, priority, counter, sum(n)::bigint

@@ -1,15 +1,19 @@
 -- name: read_resources
-SELECT r.id, r.name, r.kind, s.level, extract(epoch FROM s.level_at)::float8, r.rate, r.burst, r.permits, r.margin,
-       s.factor, extract(epoch FROM s.blocked_until)::float8, r.version, s.taken_total
-FROM resource r JOIN resource_state s ON s.resource_id = r.id
+-- What is in force and what is left of it; then what is declared, and the override while it lasts.
+SELECT r.id, r.name, r.kind, s.level, extract(epoch FROM s.level_at)::float8, f.rate, f.burst, f.permits, r.margin,
+       s.factor, extract(epoch FROM s.blocked_until)::float8, r.version, s.taken_total,
+       r.rate, r.burst, r.permits, r.ceilings::text,
+       r.override_until IS NULL OR r.override_until > clock_timestamp(),
+       r.override_rate, r.override_burst, r.override_permits, extract(epoch FROM r.override_until)::float8
+FROM resource r JOIN resource_in_force f ON f.id = r.id JOIN resource_state s ON s.resource_id = r.id
 WHERE %(names)s::text[] IS NULL OR r.name = ANY(%(names)s)
 ORDER BY r.name;
 
 -- name: add_resource
 -- A new bucket starts full, less its margin. Zero rows: the name is taken.
 WITH added AS (
-    INSERT INTO resource (name, kind, rate, burst, permits, margin)
-    VALUES (%(name)s, %(kind)s, %(rate)s, %(burst)s, %(permits)s, %(margin)s)
+    INSERT INTO resource (name, kind, rate, burst, permits, margin, ceilings)
+    VALUES (%(name)s, %(kind)s, %(rate)s, %(burst)s, %(permits)s, %(margin)s, %(ceilings)s::jsonb)
     ON CONFLICT (name) DO NOTHING
     RETURNING id, burst, margin
 )
@@ -17,27 +21,31 @@ INSERT INTO resource_state (resource_id, level, level_at)
 SELECT id, burst * (1 - margin), clock_timestamp() FROM added
 RETURNING resource_id;
 
+-- name: date_level
+-- Before a limit is changed: what the rate in force refilled until now stays, and what follows counts from here, not from
+-- the last draw.
+UPDATE resource_state s
+SET level = least(f.burst * (1 - f.margin), s.level + f.rate * (1 - f.margin) * s.factor
+                  * greatest(0, extract(epoch FROM moment.now - s.level_at)::float8)),
+    level_at = moment.now
+FROM resource_in_force f CROSS JOIN (SELECT clock_timestamp() AS now) moment
+WHERE s.resource_id = f.id AND f.name = %(name)s;
+
 -- name: edit_resource
--- Zero rows: the version moved on, or there is no such resource. What the old rate refilled until now stays; the new
--- rate counts from here, not from the last draw.
-WITH declared AS (
-    SELECT id, rate, burst, margin FROM resource WHERE name = %(name)s AND version = %(version)s FOR NO KEY UPDATE
-),
-edited AS (
-    UPDATE resource r SET rate = %(rate)s, burst = %(burst)s, permits = %(permits)s, margin = %(margin)s,
-                          version = r.version + 1
-    FROM declared d WHERE r.id = d.id
-    RETURNING r.id, r.version, r.burst * (1 - r.margin) AS capacity
-),
-dated AS (
-    UPDATE resource_state s
-    SET level = least(e.capacity, d.burst * (1 - d.margin), s.level + d.rate * (1 - d.margin) * s.factor
-                      * greatest(0, extract(epoch FROM moment.now - s.level_at)::float8)),
-        level_at = moment.now
-    FROM declared d JOIN edited e ON e.id = d.id CROSS JOIN (SELECT clock_timestamp() AS now) moment
-    WHERE s.resource_id = d.id
-)
-SELECT version FROM edited;
+-- Zero rows: the version moved on, or there is no such resource.
+UPDATE resource
+SET rate = %(rate)s, burst = %(burst)s, permits = %(permits)s, margin = %(margin)s, ceilings = %(ceilings)s::jsonb,
+    version = version + 1
+WHERE name = %(name)s AND version = %(version)s
+RETURNING version;
+
+-- name: set_override
+-- Goes before what is declared until its time comes; all NULL lifts it.
+UPDATE resource
+SET override_rate = %(rate)s, override_burst = %(burst)s, override_permits = %(permits)s,
+    override_until = to_timestamp(%(until)s), version = version + 1
+WHERE name = %(name)s
+RETURNING version;
 
 -- name: held_by_resource
 -- What live leases hold, by resource.

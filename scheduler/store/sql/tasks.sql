@@ -49,13 +49,13 @@ SELECT id, state FROM task WHERE id = ANY(%(tasks)s);
 -- name: attempts_of_task
 SELECT a.lease_id, a.number, a.worker_id::text, extract(epoch FROM a.started_at)::float8,
        extract(epoch FROM a.finished_at)::float8, a.outcome, a.failure_class, a.message, a.retry_after_s,
-       a.usage::text
+       a.usage::text, a.degraded
 FROM attempt a WHERE a.task_id = %(task)s
 ORDER BY a.lease_id DESC LIMIT %(rows_max)s;
 
 -- name: lease_of_task
 SELECT lease_id, attempt, worker_id::text, extract(epoch FROM started_at)::float8,
-       cancel_requested_at IS NOT NULL
+       cancel_requested_at IS NOT NULL, degraded
 FROM lease WHERE task_id = %(task)s;
 
 -- name: list_tasks
