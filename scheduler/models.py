@@ -8,6 +8,7 @@ is a real foreign key. Triggers in the migrations keep `task_delta` exact; see `
 from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
@@ -428,7 +429,52 @@ class Attempt(models.Model):
                 fields=["-finished_at", "-lease_id"],
                 condition=Q(outcome__in=["failed", "timed_out", "lost"]),
             ),
+            # store/sql/forecast.sql: read_ended. Summaries of pages cost a settlement nothing.
+            BrinIndex(name="attempt_ended", fields=["finished_at"], autosummarize=True, pages_per_range=16),
         ]
+
+
+class LearnedDuration(models.Model):
+    """How long attempts of a kind take in a pool: a fading histogram, and its p90 for the expected duration."""
+
+    pool_id = models.BigIntegerField()
+    kind = models.CharField(max_length=64)
+    bins = models.JSONField()
+    p90_s = models.FloatField()
+
+    class Meta:
+        db_table = "learned_duration"
+        constraints = [UniqueConstraint(name="learned_duration_per_pool_and_kind", fields=["pool_id", "kind"])]
+
+
+class ForecastState(models.Model):
+    """What the forecaster said last (`published`) and what a new leader's goes on with (`learned`)."""
+
+    name = models.CharField(max_length=16, primary_key=True)
+    body = models.JSONField()
+
+    class Meta:
+        db_table = "forecast_state"
+
+
+class ForecastLog(models.Model):
+    """A sampled prediction, as the runs gave it and as it was published, and how long the task then waited."""
+
+    pool_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    task_id = models.BigIntegerField()
+    said_at = models.DateTimeField(db_default=Now())
+    ready_at = models.FloatField()
+    raw_p50_s = models.FloatField()
+    raw_p90_s = models.FloatField()
+    p50_s = models.FloatField()
+    p90_s = models.FloatField()
+    wait_s = models.FloatField(null=True)
+
+    class Meta:
+        db_table = "forecast_log"
+        # store/sql/forecast.sql: resolve_log
+        indexes = [Index(name="forecast_log_open", fields=["id"], condition=Q(wait_s__isnull=True))]
 
 
 class TaskCount(models.Model):

@@ -14,9 +14,11 @@ from pydantic.config import JsonDict
 from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.bodies import PAYLOAD_BYTES_MAX
 from scheduler.api.fields import Ahead, Json, Moment, Name, Number, Priority, Reason, Seconds, Text
+from scheduler.api.forecast_schemas import BandOut
 from scheduler.api.graph_schemas import AfterIn, AfterOut, GroupName, Join, present_after
 from scheduler.errors import FieldError, Refused
 from scheduler.policy.admission import ATTEMPTS_MAX, RetrySettings, Submission
+from scheduler.policy.calibration import Band
 from scheduler.policy.explain import Reason as WaitingReason
 from scheduler.policy.graph import EDGES_PER_TASK_MAX
 from scheduler.policy.payload import fault_in_json
@@ -149,11 +151,11 @@ class AcceptedOut(Out):
     duplicate: bool
     degraded: bool = Field(default=False, description="The pool is overloaded: attempts are to answer only")
     overload: int = Field(0, description="The overload level of the pool, 0 to 3")
-    forecast: None = None
+    forecast: BandOut | None = Field(None, description="How long it may wait; null while too little is known")
 
     @classmethod
-    def of(cls, accepted: Accepted) -> AcceptedOut:
-        """From what the service answered."""
+    def of(cls, accepted: Accepted, band: Band | None = None) -> AcceptedOut:
+        """From what the service answered, and how long the task may wait."""
         state = accepted.state.value
         return cls(
             id=accepted.id,
@@ -162,6 +164,7 @@ class AcceptedOut(Out):
             duplicate=accepted.duplicate,
             degraded=accepted.degraded,
             overload=accepted.overload,
+            forecast=None if band is None else BandOut.of(band),
         )
 
 
@@ -172,10 +175,11 @@ class BatchOut(Out):
     group: str | None = None
 
     @classmethod
-    def of(cls, accepted: list[Accepted], group: str | None) -> BatchOut:
-        """From what the service answered; `group` as it was asked for."""
+    def of(cls, accepted: list[Accepted], bands: list[Band | None], group: str | None) -> BatchOut:
+        """From what the service answered and how long each may wait; `group` as it was asked for."""
         found = next((a.group for a in accepted if a.group is not None), group)
-        return cls(tasks=[AcceptedOut.of(a) for a in accepted], group=found)
+        tasks = [AcceptedOut.of(a, band) for a, band in zip(accepted, bands, strict=True)]
+        return cls(tasks=tasks, group=found)
 
 
 class AttemptOut(Out):
@@ -256,7 +260,7 @@ class WhyOut(Out):
     state: str
     reasons: list[ReasonOut]
     position: int | None = Field(description="About how many tasks start first; null when the task is not ready")
-    forecast: None = None
+    forecast: BandOut | None = Field(None, description="Seconds from now until it starts; null while that is not known")
     as_of: datetime
 
 
@@ -279,7 +283,8 @@ def present_why(found: Explanation) -> WhyOut:
     """The explanation as it is sent."""
     reasons = [present_reason(reason) for reason in found.reasons]
     state, as_of = found.state.value, moment(found.as_of)
-    return WhyOut(id=found.task, state=state, reasons=reasons, position=found.position, as_of=as_of)
+    band = None if found.band is None else BandOut.of(found.band)
+    return WhyOut(id=found.task, state=state, reasons=reasons, position=found.position, forecast=band, as_of=as_of)
 
 
 def present_reason(reason: WaitingReason) -> ReasonOut:

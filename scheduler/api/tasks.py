@@ -43,9 +43,11 @@ from scheduler.engine.doorbell import ring
 from scheduler.engine.group_commit import GROUP_COMMIT
 from scheduler.engine.wait_hub import wait_hub
 from scheduler.errors import Conflict, FieldError, Refused
+from scheduler.live.foresight import FORESIGHT
 from scheduler.policy.admission import Submission
+from scheduler.policy.calibration import Band
 from scheduler.policy.states import TERMINAL, TaskState
-from scheduler.policy.types import PriorityClass, TaskId
+from scheduler.policy.types import PriorityClass, TaskId, TenantId
 from scheduler.reads.tasks import ID_MAX, PAGE_MAX, TaskDetail, TaskQuery, list_tasks, task_detail
 from scheduler.reads.why import why
 from scheduler.services.cancel import cancel
@@ -87,17 +89,27 @@ async def submit_task(request: HttpRequest, body: SubmitIn) -> HttpResponse:
         return await in_thread(lambda: _submit_once(request, body, submission))
     accepted = await asyncio.wrap_future(GROUP_COMMIT.join(tenant_for_submit(caller, body.tenant), submission))
     ring()
-    return respond(*_accepted(accepted))
+    if FORESIGHT.is_stale():
+        await in_thread(FORESIGHT.look)
+    return respond(*_accepted(caller.tenant_id, submission, accepted))
 
 
 def _submit_once(request: HttpRequest, body: SubmitIn, submission: Submission) -> HttpResponse:
     """The way of a submission that has to ask the database for more than to be stored."""
     tenant = tenant_for_submit(caller_of(request), body.tenant)
-    return once_per_key(request, lambda: _accepted(GROUP_COMMIT.submit(tenant, submission)))
+    if FORESIGHT.is_stale():
+        FORESIGHT.look()
+    return once_per_key(request, lambda: _accepted(tenant, submission, GROUP_COMMIT.submit(tenant, submission)))
 
 
-def _accepted(accepted: Accepted) -> tuple[int, AcceptedOut]:
-    return 200 if accepted.duplicate else 202, AcceptedOut.of(accepted)
+def _accepted(tenant: TenantId, submission: Submission, accepted: Accepted) -> tuple[int, AcceptedOut]:
+    return 200 if accepted.duplicate else 202, AcceptedOut.of(accepted, _foreseen(tenant, submission, accepted))
+
+
+def _foreseen(tenant: TenantId, submission: Submission, accepted: Accepted) -> Band | None:
+    if accepted.duplicate or accepted.state is not TaskState.READY:
+        return None
+    return FORESIGHT.of_new(submission.pool, submission.priority, tenant, tuple(sorted(submission.resources)))
 
 
 @router.post("/tasks/batch", auth=SUBMIT, operation_id="submit_batch", response={202: BatchOut, PROBLEMS: Problem})
@@ -110,7 +122,12 @@ def submit_tasks(request: HttpRequest, body: BatchIn) -> HttpResponse:
     submissions = body.submissions()
 
     def act() -> tuple[int, BatchOut]:
-        return 202, BatchOut.of(submit_batch(tenant, submissions), body.group)
+        accepted = submit_batch(tenant, submissions)
+        bands = [_foreseen(tenant, s, a) for s, a in zip(submissions, accepted, strict=True)]
+        return 202, BatchOut.of(accepted, bands, body.group)
+
+    if FORESIGHT.is_stale():
+        FORESIGHT.look()
 
     return once_per_key(request, act)
 

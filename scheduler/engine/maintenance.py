@@ -11,6 +11,7 @@ from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.reads.engine import EngineView, engine_view
 from scheduler.services import heartbeat
 from scheduler.services.autoscale import autoscale
+from scheduler.services.forecast import Memory, renew_forecast
 from scheduler.services.graphs import tend
 from scheduler.services.settle import reap
 from scheduler.services.snapshot import Counted, take_snapshot
@@ -34,6 +35,7 @@ class Maintenance:
         self._engine = engine
         self._db = DbThread("maintain")
         self._counted: Counted | None = None
+        self._foreseen: Memory | None = None
         self._offered: dict[int, int] = {}
         self._rounds = 0
         self._retired: list[Executor] = []
@@ -69,6 +71,7 @@ class Maintenance:
             logger.info("this engine %s", f"leads, term {term}" if term is not None else "does not lead any more")
             engine.leading = term is not None
             self._counted = None
+            self._foreseen = None
             engine.wake()
 
     async def _refresh(self) -> None:
@@ -99,6 +102,7 @@ class Maintenance:
             DOORBELL.ring(Bell.WORK)
         if await self._db.call(autoscale):
             DOORBELL.ring(Bell.WORK)
+        self._foreseen = await self._db.call(renew_forecast, self._foreseen)
         interval_s = self._engine.settings.snapshot_s
         pace = self._engine.settings.pace
         self._counted = await self._db.call(

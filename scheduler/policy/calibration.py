@@ -50,6 +50,19 @@ class Track:
     bias: float = 0.0
     stretch: float = 1.0
 
+    @classmethod
+    def of(cls, biases: Iterable[float], needs: Iterable[float]) -> Track:
+        """A track that goes on from what another had seen."""
+        track = cls(deque(biases, maxlen=KEPT), deque(needs, maxlen=KEPT))
+        track.conclude()
+        return track
+
+    def conclude(self) -> None:
+        """Take the middle and the width from what was seen."""
+        self.bias = min(BIAS_MAX, max(-BIAS_MAX, median([*self.biases, *[0.0] * PRIOR])))
+        needs = sorted([*self.needs, *[1.0] * PRIOR])
+        self.stretch = max(0.0, needs[min(len(needs) - 1, ceil(INSIDE_WANTED * (len(needs) + 1)) - 1)])
+
     def corrected(self, raw: Band) -> Band:
         """The band to publish for one that runs of the planner gave."""
         if raw.p50_s == inf:
@@ -64,11 +77,8 @@ class Track:
             return
         if min(wait_s, raw.p50_s) >= TELLING_S:
             self.biases.append(log(wait_s / raw.p50_s))
-            bias = median([*self.biases, *[0.0] * PRIOR])
-            self.bias = min(BIAS_MAX, max(-BIAS_MAX, bias))
         self.needs.append((wait_s - now.p50_s) / _unit_s(raw, now.p50_s))
-        needs = sorted([*self.needs, *[1.0] * PRIOR])
-        self.stretch = max(0.0, needs[min(len(needs) - 1, ceil(INSIDE_WANTED * (len(needs) + 1)) - 1)])
+        self.conclude()
 
 
 def _unit_s(raw: Band, p50_s: float) -> float:

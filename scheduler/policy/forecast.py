@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, sqrt
 from typing import Final
 
@@ -78,6 +78,7 @@ class Forecast:
     others: Mapping[LaneKey, Curve]
     seats: Mapping[Seat, Band]
     newcomers: Mapping[Seat, Band]
+    sharing: Mapping[LaneKey, int] = field(default_factory=dict)
 
     def raw_wait(self, lane: LaneKey, *, joined: int = 0, now: float) -> Band | None:
         """The wait of a task that is submitted `now`, when `joined` others were since the forecast; None: unknown.
@@ -120,6 +121,7 @@ def foretell(scene: Scene, learned: Learned, *, draw: Callable[[], float], runs:
         {lane: curve for lane, curve in curves.items() if lane.tenant == OTHERS},
         _of_seats(curves, learned),
         {(n.pool, n.priority): c.raw_at(1) for n, c in curves.items() if n.tenant == NEWCOMER},
+        crowd.sharing,
     )
 
 

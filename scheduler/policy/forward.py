@@ -10,7 +10,8 @@
 With `coarse_after`, tasks that start later than that many move in groups (`grain`): for forecasts of long backlogs.
 Forecasts, previews and trace replays are runs of this one class; the live engine differs by asking a database. Nothing
 here is random or reads a clock: `draw` gives numbers in [0, 1) for backoff. Events of one time happen in this order:
-ends of attempts and retries, arrivals, then one plan. The planner is not asked when nothing can have changed for it.
+ends of attempts and retries, arrivals, then one plan. The planner is not asked when nothing can have changed for it;
+a deadline that grows pressing between two events is seen at the second.
 """
 
 from __future__ import annotations
@@ -30,17 +31,19 @@ from scheduler.policy.queues import LaneFront
 from scheduler.policy.retry import RetryRule
 from scheduler.policy.scene import Arrival, InFlight, Job, Scene, Served, Tried, Waiting
 from scheduler.policy.settlement import EndedLease, corrections, decide_settlement, throttled_for_s
+from scheduler.policy.standing import Standing
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import (
-    FairCounter,
     LaneKey,
     Outcome,
     Plan,
     PoolId,
     PoolView,
+    PriorityClass,
     ResourceId,
     ResourceKind,
     ResourceView,
+    SetAside,
     Snapshot,
     TaskId,
     WorkerId,
@@ -86,11 +89,12 @@ class Forward:
         self._scene = scene
         self._draw, self._serve, self._order = draw, serve, order
         self._resources = dict(scene.resources)
-        self._tenants = {t.id: replace(t, counters=dict(t.counters)) for t in scene.tenants.values()}
+        self._standing = Standing(tuple(scene.tenants.values()))
+        self._asides: dict[tuple[ResourceId, PriorityClass], SetAside] = {}
         self._clocks, self._credits = dict(scene.clocks), dict(scene.credits)
         self._busy: dict[PoolId, int] = defaultdict(int)
         self._held: dict[ResourceId, float] = defaultdict(float)
-        self._grain = Grain(scene.pools, scene.demands, scene.resources, coarse_after)
+        self._grain = Grain(scene.pools, scene.demands, scene.resources, scene.tenants, coarse_after)
         self._arrivals = iter(arrivals)
         self._events: list[tuple[float, int, Callable[[Job], None], Job]] = []
         self._order_of_events = 0
@@ -229,10 +233,16 @@ class Forward:
 
     def _occupy(self, job: Job) -> None:
         self._busy[job.lane.pool] += job.width
+        self._standing.begin(job)
         self._hold(job, 1.0)
 
     def _release(self, job: Job) -> None:
         self._busy[job.lane.pool] -= job.width
+        took_s = (self.now - job.tried_at) * job.width / job.count
+        opens = self._standing.end(job, took_s=took_s)
+        # A corrected counter may bring another tenant's turn; a run that groups sees that at the next event.
+        turn = self._standing.takes_turns and self._grain.exact
+        self._changed = self._changed or opens or turn
         self._hold(job, -1.0)
 
     def _hold(self, job: Job, sign: float) -> None:
@@ -258,8 +268,10 @@ class Forward:
             self.plans += 1
             self._carry_out(plan)
             self._wake_at = plan.look_again_at
-            # What is narrower than the planner counts leaves it room that it does not know of.
-            if not (plan.truncated or (plan.starts and self._grain.size > 1)):
+            # What is narrower than the planner counts leaves it room that it does not know of; and a start that closes
+            # its tenant's own limit gives up what another of its heads spoke for in the same plan.
+            once_more = plan.starts and (self._grain.size > 1 or self._standing.any_limited)
+            if not (plan.truncated or once_more):
                 return
 
     def _snapshot(self, fronts: dict[LaneKey, LaneFront]) -> Snapshot:
@@ -267,13 +279,14 @@ class Forward:
         return Snapshot(
             now=self.now,
             pools={p: self._pool_view(p) for p in pools},
-            tenants={key.tenant: self._tenants[key.tenant] for key in fronts},
+            tenants={key.tenant: self._standing.view(key.tenant, self._grain.size) for key in fronts},
             resources=self._resources,
             demands=self._scene.demands,
             workers=tuple(WorkerView(WORKER, p, self._room(p)) for p in pools),
             lanes=tuple(front.front() for front in fronts.values()),
             clocks=self._clocks,
             credits=self._credits,
+            set_asides=dict(self._asides),
         )
 
     def _pool_view(self, pool: PoolId) -> PoolView:
@@ -282,10 +295,12 @@ class Forward:
     def _carry_out(self, plan: Plan) -> None:
         for resource, level in plan.levels.items():
             self._resources[resource] = replace(self._resources[resource], level=level, level_at=plan.now)
-        for (tenant, priority), value in plan.counters.items():
-            counters = self._tenants[tenant].counters
-            assert isinstance(counters, dict)  # noqa: S101 - made so in __init__
-            counters[priority] = FairCounter(value, plan.now)
+        self._standing.store(plan, self._grain.size)
+        for place, aside in plan.set_asides.items():
+            if aside is None:
+                self._asides.pop(place, None)
+            else:
+                self._asides[place] = aside
         self._clocks.update(plan.clocks)
         self._credits.update(plan.credits)
         for start in plan.starts:
@@ -310,6 +325,7 @@ class Forward:
     def _coarsen(self) -> None:
         """From now on twice as many tasks move as one. A bucket must hold what one start draws."""
         self._changed, self._coarser = True, False
+        self._asides.clear()
         for front in self.waiting.values():
             front.replace(self._grain.merged(front))
         for resource, largest in self._grain.largest.items():
@@ -325,7 +341,7 @@ class Forward:
         return replace(
             self._scene,
             now=self.now,
-            tenants={t.id: replace(t, counters=dict(t.counters)) for t in self._tenants.values()},
+            tenants=self._standing.views(),
             resources=dict(resources),
             waiting={
                 key: tuple(Waiting(j.ready_at, j.each, j.expected_s, j.latest_start) for j in front)

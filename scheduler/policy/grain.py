@@ -11,7 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from scheduler.policy.scene import Job
-from scheduler.policy.types import DemandId, DemandView, PoolId, PoolView, ResourceId, ResourceKind, ResourceView
+from scheduler.policy.types import (
+    DemandId,
+    DemandView,
+    PoolId,
+    PoolView,
+    ResourceId,
+    ResourceKind,
+    ResourceView,
+    TenantId,
+    TenantView,
+)
 
 PARTS_MIN: Final = 4
 """Slots, or permits, are moved in no fewer parts than this, so that tasks still run beside each other."""
@@ -25,17 +35,19 @@ class Grain:
         pools: Mapping[PoolId, PoolView],
         demands: Mapping[DemandId, DemandView],
         resources: Mapping[ResourceId, ResourceView],
+        tenants: Mapping[TenantId, TenantView],
         coarse_after: int | None,
     ) -> None:
         self.size = 1
+        self.exact = coarse_after is None
         self.largest: dict[ResourceId, float] = {}
-        self._pools, self._demands, self._resources = pools, demands, resources
+        self._pools, self._demands, self._resources, self._tenants = pools, demands, resources, tenants
         self._coarse_after = coarse_after
         self._starts = 0
 
     def slots_of_one(self, pool: PoolId) -> int:
         """How many slots of a pool are taken and freed together."""
-        return 1 if self.size == 1 else max(1, min(self.size, self._pools[pool].slots // PARTS_MIN))
+        return width_max(self._pools[pool].slots, self.size)
 
     def count_start(self) -> bool:
         """Count one start; True when the grain grew by it."""
@@ -61,7 +73,8 @@ class Grain:
             job.width, job.amounts = 1, job.each
             return
         views = [self._resources[r] for r in self._demands[job.lane.demand].resources] if job.each else []
-        width = min(job.count, self.slots_of_one(job.lane.pool))
+        cap = self._tenants[job.lane.tenant].max_in_flight
+        width = min(job.count, self.slots_of_one(job.lane.pool), width_max(cap, self.size))
         for view, each in zip(views, job.each, strict=True):
             if view.kind is ResourceKind.SEMAPHORE and each > 0.0:
                 width = min(width, int(view.permits / PARTS_MIN / each))
@@ -85,6 +98,11 @@ class Grain:
         for job in kept:
             self.fit(job)
         return kept
+
+
+def width_max(room: int | None, size: int) -> int:
+    """How many of a group may run at once where there is room for so many in all (None: no bound)."""
+    return size if room is None else max(1, min(size, room // PARTS_MIN))
 
 
 def _absorb(job: Job, other: Job) -> None:

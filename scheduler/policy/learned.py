@@ -5,9 +5,9 @@ One value for production, which keeps it in a row, and for virtual time, which k
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from scheduler.policy.arrivals import ArrivalRecord
 from scheduler.policy.calibration import Track
@@ -78,6 +78,28 @@ class Learned:
         """Whether enough attempts were seen lately to say anything."""
         failing = self.failing.get(pool)
         return failing is not None and failing.attempts >= STARTS_MIN
+
+    def as_json(self) -> dict[str, object]:
+        """What `from_json` reads. Arrivals are left out: they are seen again soon, and would be most of it."""
+        return {
+            "durations": [[pool, d.as_json()] for pool, d in self.durations.items()],
+            "failing": [
+                [pool, f.attempts, f.failed, f.throttled, f.closed_s, f.at] for pool, f in self.failing.items()
+            ],
+            "tracks": [
+                [pool, int(p), [round(b, 4) for b in t.biases], [round(n, 4) for n in t.needs]]
+                for (pool, p), t in self.tracks.items()
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Learned:
+        """What `as_json` wrote."""
+        return cls(
+            durations={PoolId(pool): Durations.from_json(row) for pool, row in body["durations"]},
+            failing={PoolId(pool): Failing(*rest) for pool, *rest in body["failing"]},
+            tracks={(PoolId(pool), PriorityClass(p)): Track.of(b, n) for pool, p, b, n in body["tracks"]},
+        )
 
     def track(self, pool: PoolId, priority: PriorityClass) -> Track:
         """How forecasts of this pool and class came out."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.errors import NotFound
+from scheduler.policy.calibration import Band
 from scheduler.policy.explain import (
     POSITION_MAX,
     LaneAhead,
@@ -21,6 +22,7 @@ from scheduler.policy.graph import EDGES_PER_TASK_MAX
 from scheduler.policy.order import score
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import WORKER_FRESH_S, LaneKey, PoolId, PriorityClass, TaskId, TaskView, TenantId
+from scheduler.reads.forecast import published_forecast
 from scheduler.reads.resources import at_level
 from scheduler.reads.tasks import ID_MAX
 from scheduler.store import control, dispatch, graphs, overview, resources, tasks
@@ -34,13 +36,17 @@ _OF_PARENTS: Final = (TaskState.BLOCKED, TaskState.SKIPPED)
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer. `position` counts the tasks that go first, None for one that is not ready. Times in Unix seconds."""
+    """The answer. Times in Unix seconds.
+
+    `position` counts the tasks that go first, `band` is how long from now until it starts; None for one not ready.
+    """
 
     task: TaskId
     state: TaskState
     reasons: tuple[Reason, ...]
     position: int | None
     as_of: float
+    band: Band | None = None
 
 
 def why(task: TaskId, tenant: TenantId | None) -> Explanation:
@@ -52,7 +58,15 @@ def why(task: TaskId, tenant: TenantId | None) -> Explanation:
     now = dispatch.load_now()
     ahead = _position(row, now) if row.state is TaskState.READY else None
     reasons = explain(_task(row), _surroundings(row, ahead or 0, now))
-    return Explanation(row.id, row.state, reasons, ahead, now)
+    band = _band(row, now) if row.state is TaskState.READY else None
+    return Explanation(row.id, row.state, reasons, ahead, now, band)
+
+
+def _band(row: tasks.TaskRow, now: float) -> Band | None:
+    """When it may start, by its place in its lane; None where too little is known."""
+    said = published_forecast(now=now)
+    lane = LaneKey(row.pool_id, row.priority, row.tenant_id, row.demand_id)
+    return None if said is None else said.at(lane, tasks.count_ahead_in_lane(row.id, count_max=POSITION_MAX) + 1)
 
 
 def _task(row: tasks.TaskRow) -> WaitingTask:

@@ -28,9 +28,11 @@ from scheduler.services.overload import Queue, judge_pools
 from scheduler.store import autoscale as scale_store
 from scheduler.store import bounds as bounds_store
 from scheduler.store import dispatch as dispatch_store
+from scheduler.store import forecast as forecast_store
 from scheduler.store import overview as store
 from scheduler.store import resources as resource_store
 
+FORECAST_FRESH_S: Final = 60.0
 HISTORY_POINTS: Final = 60
 PACE: Final = Pace()
 FAILED_STATES: Final = (TaskState.FAILED.value, TaskState.DEAD_LETTERED.value)
@@ -79,6 +81,7 @@ class _Picture:
         self.workers = store.load_workers()
         self.resources = resource_store.load()
         self.held = resource_store.load_held()
+        self.foreseen = _foreseen()
         self.waiting = store.load_waiting_by_demand()
         self.demands = dispatch_store.load_demands(sorted(self.waiting))
         self.scales = scale_store.load()
@@ -169,6 +172,7 @@ class _Picture:
             "failed_per_s": round(self._rate(pool.id, "failed"), 2),
             "oldest_waiting_s": round(max(oldest), 1) if oldest else None,
             "bound_by": self._bound_by(pool),
+            "forecast": self.foreseen.get(pool.id),
         }
 
     def _scale(self, pool: store.PoolRow) -> dict[str, object]:
@@ -260,6 +264,13 @@ class _Picture:
             "leader": row.leader,
             "draining": row.draining,
         }
+
+
+def _foreseen() -> dict[PoolId, dict[str, object]]:
+    """By pool the wait of a task submitted now, by class; a pool of which too little is known is not there."""
+    found = forecast_store.load_state("published")
+    pools = [] if found is None or found[1] - found[0]["as_of"] > FORECAST_FRESH_S else found[0]["pools"]
+    return {PoolId(pool["id"]): pool["classes"] for pool in pools if pool["enough"]}
 
 
 def _bound(reason: WaitReason, resource: str | None, text: str) -> dict[str, object]:

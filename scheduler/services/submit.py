@@ -83,7 +83,8 @@ def submit_each(
     if takes_turns is None:
         takes_turns = not connection.in_atomic_block
     with transaction.atomic(savepoint=False):
-        terms = store.load_terms({s.pool for _, s in items}, {name for _, s in items for name in s.resources})
+        named = {name for _, s in items for name in s.resources}
+        terms = store.load_terms({s.pool for _, s in items}, named, {s.kind for _, s in items})
         answers: list[Accepted | CronoqError | None] = []
         rows: list[tuple[int, Admitted]] = []
         seen: dict[tuple[TenantId, str], int] = {}

@@ -51,9 +51,14 @@ class Terms:
     resources: dict[str, ResourceView]
 
 
-def load_terms(pools: Iterable[str], resources: Iterable[str]) -> Terms:
-    """The terms of these pools and limits. Levels of limits are not read: admission asks only for what fits ever."""
-    row = queries.fetch_one(_SQL["read_terms"], {"pools": list(pools), "resources": list(resources)})
+def load_terms(pools: Iterable[str], resources: Iterable[str], kinds: Iterable[str]) -> Terms:
+    """The terms of these pools and limits, with how long tasks of these kinds take there.
+
+    Levels of limits are not read: admission asks only for what fits ever.
+    """
+    row = queries.fetch_one(
+        _SQL["read_terms"], {"pools": list(pools), "resources": list(resources), "kinds": list(kinds)}
+    )
     assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
     now, pool_text, resource_text = row
     found: list[list[Any]] = orjson.loads(pool_text or "[]")
@@ -61,8 +66,10 @@ def load_terms(pools: Iterable[str], resources: Iterable[str]) -> Terms:
     return Terms(
         now=now,
         pools={
-            name: PoolTerms(PoolId(pool), attempts, duration, unknown == UnknownDependency.AWAIT, await_s)
-            for name, pool, attempts, duration, unknown, await_s in found
+            name: PoolTerms(
+                PoolId(pool), attempts, duration, unknown == UnknownDependency.AWAIT, await_s, learned or {}
+            )
+            for name, pool, attempts, duration, unknown, await_s, learned in found
         },
         resources={
             name: ResourceView(ResourceId(limit), ResourceKind(kind), 0.0, now, rate=rate, burst=burst, permits=permits)

@@ -190,7 +190,7 @@ def test_slots_and_permits_bound_what_moves_together() -> None:
 
 
 def test_groups_keep_the_nearest_deadline_and_what_was_tried_moves_alone() -> None:
-    grain = Grain(scene().pools, scene().demands, scene().resources, coarse_after=1)
+    grain = Grain(scene().pools, scene().demands, scene().resources, scene().tenants, coarse_after=1)
     assert grain.count_start()
 
     def job(number: int, *, attempts: int = 0, latest_start: float | None = None) -> Job:

@@ -1,9 +1,11 @@
 -- name: read_terms
--- The time, the pools and the limits that submissions name.
+-- The time, the pools and the limits that submissions name, with what was learned of how long their kinds take.
 SELECT
     extract(epoch FROM clock_timestamp())::float8,
     (SELECT json_agg(json_build_array(name, id, max_attempts, duration_default_s, unknown_dependency,
-                                      await_timeout_s)) FROM pool
+                                      await_timeout_s,
+                                      (SELECT json_object_agg(d.kind, d.p90_s) FROM learned_duration d
+                                       WHERE d.pool_id = pool.id AND d.kind = ANY(%(kinds)s)))) FROM pool
      WHERE name = ANY(%(pools)s))::text,
     (SELECT json_agg(json_build_array(name, id, kind, rate, burst, permits)) FROM resource
      WHERE name = ANY(%(resources)s))::text;
