@@ -509,6 +509,14 @@ class TaskDelta(models.Model):
 
     class Meta:
         db_table = "task_delta"
+        indexes = [
+            # store/sql/dispatch.sql: read_control
+            Index(
+                name="task_delta_arrivals",
+                fields=["pool_id", "priority", "tenant_id", "demand_id"],
+                condition=Q(counter="ready", n__gt=0),
+            ),
+        ]
 
 
 class WaitingDepth(models.Model):

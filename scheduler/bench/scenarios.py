@@ -25,11 +25,13 @@ from scheduler.bench.world import (
     until,
 )
 from scheduler.engine.doorbell import ring
+from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.types import WorkerId
 from scheduler.services import heartbeat
 from scheduler.services.dispatch import dispatch
 from scheduler.services.submit import submit
 from scheduler.store import bench as store
+from scheduler.store import overview
 
 in_thread = sync_to_async
 
@@ -176,13 +178,15 @@ def _planning_cost(*, waiting: int, tenants: int, starts: int) -> _Cost:
     me = WorkerId(str(uuid4()))
     fill(who, waiting, what="fill")
     store.settle_down()
+    overview.fold_counts()
     planned_s: list[float] = []
     took_s: list[float] = []
+    book = LaneBook()
     for n in range(starts):
         heartbeat.register(me, name="bench", kind="engine", slots={pool_id(): 10 * starts})
         store.leave_in_bucket(LIMIT, 1.0)
         began = time.perf_counter()
-        done = dispatch(me=me)
+        done = dispatch(me=me, book=book)
         took_s.append(time.perf_counter() - began)
         planned_s.append(done.planned_s)
         assert len(done.leased) == 1, f"dispatch {n} started {len(done.leased)} tasks"  # noqa: S101 - the scenario's own world

@@ -34,6 +34,7 @@ from scheduler.engine.outbox import Outbox
 from scheduler.engine.pools import Pools
 from scheduler.engine.renewal import Renewal
 from scheduler.engine.settings import EngineSettings
+from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.retry import Failure
 from scheduler.policy.types import FailureClass, Hold, LeasedTask, LeaseId, Outcome, PoolId, WorkerId
 from scheduler.reads.upstream import with_upstream
@@ -69,6 +70,7 @@ class Engine:
         self._running: dict[LeaseId, Running] = {}
         self._pick_up_at = 0.0
         self._waiting = True
+        self._book: LaneBook | None = None
         self._draining = False
         self._abandoned = False
 
@@ -122,6 +124,7 @@ class Engine:
         self._work.clear()
         began = self._loop.time()
         if not self.leading:
+            self._book = None
             await self._pick_up()
             await self._until_work(self.settings.poll_s)
             return
@@ -151,7 +154,10 @@ class Engine:
 
     def _plan(self) -> Dispatched:
         """On the dispatch thread: leases are held from here on, also while user code holds the loop."""
-        done = dispatch(me=self.id, starts_max=self.settings.starts_max)
+        # A book whose dispatch did not end well is not believed.
+        book, self._book = self._book or LaneBook(), None
+        done = dispatch(me=self.id, starts_max=self.settings.starts_max, book=book)
+        self._book = book
         self._hold([task for task in done.leased if task.worker == self.id])
         return done
 

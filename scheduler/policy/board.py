@@ -191,7 +191,12 @@ class LaneQueue:
         self.spent = False
         self.head: TaskView | None = None
         self.head_score = 0.0
-        self._advance(now, order)
+        if lane.unread:
+            self.spent = True
+            self.head = lane.fifo[0]
+            self.head_score = score(self.head, lane.key.priority, now=now, policy=order)
+        else:
+            self._advance(now, order)
 
     def _advance(self, now: float, order: OrderPolicy) -> None:
         """Choose the next head: FIFO, unless the nearest deadline makes its task score higher."""

@@ -113,13 +113,15 @@ class Lane:
     """The front of one lane: `fifo` by (ready_at, id), `urgent` by latest start; a task may stand in both.
 
     `more` says that tasks wait behind the `fifo` window. Both windows have the same width: when `urgent` is shorter
-    than `fifo`, no deadline waits behind it.
+    than `fifo`, no deadline waits behind it. An `unread` lane stands for lanes that were not looked at: its one task
+    has the age of the oldest among them, its tenant the lowest counter.
     """
 
     key: LaneKey
     fifo: tuple[TaskView, ...]
     urgent: tuple[TaskView, ...] = ()
     more: bool = False
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Final
 
 from django.db import transaction
 
+from scheduler.policy.lanebook import LaneBook, Look
 from scheduler.policy.plan import STARTS_MAX, make_plan
 from scheduler.policy.types import (
     WORKER_FRESH_S,
@@ -37,8 +38,6 @@ from scheduler.policy.types import (
 from scheduler.store import dispatch as store
 
 PROMOTE_MAX: Final = 1_000
-WINDOW_FACTOR: Final = 2
-"""Tasks read per free slot: enough that windows rarely run out before the slots do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +64,20 @@ class Dispatched:
         return min(times, default=None)
 
 
-def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
-    """Plan once and start what the plan says.
+def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | None = None) -> Dispatched:
+    """Plan once and start what the plan says. `book` is what the last dispatch, if it went well, knew of lanes.
 
     1. take the turn and lock the shared limits;
-    2. read what runs, where there is room and which lanes have work; make due tasks ready first, if there are any;
-    3. read the front of those lanes, and who stands in them;
+    2. read what runs, where there is room and what came to the lanes; make due tasks ready first, if there are any;
+    3. read the fronts of the lanes that may matter, and who stands in them;
     4. plan;
     5. start the tasks under leases, store levels and fairness.
     """
     with transaction.atomic(savepoint=False):
         resources = store.lock()
         control, promoted = _control()
-        snapshot = _snapshot(control, resources, starts_max)
+        book = _current(book or LaneBook(), control)
+        snapshot, look = _snapshot(control, book, resources, starts_max)
         began = perf_counter()
         plan = make_plan(snapshot, starts_max=starts_max)
         planned_s = perf_counter() - began
@@ -87,6 +87,9 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
             leased = store.start(
                 plan, me=me, pools=control.pools, resources=resources, taken=taken, tenants=snapshot.tenants
             )
+        if look is not None:
+            lanes = [lane for lane in snapshot.lanes if not lane.unread]
+            book.learn(look, lanes, snapshot.tenants, plan)
     again = plan.truncated or promoted >= PROMOTE_MAX or len(leased) < len(plan.starts)
     return Dispatched(
         now=snapshot.now,
@@ -94,16 +97,16 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX) -> Dispatched:
         look_again_at=plan.look_again_at,
         next_due_at=control.next_due_at,
         again=again,
-        waiting=again or bool(plan.holds) or _unread(control, snapshot, plan),
+        waiting=again or bool(plan.holds) or _unread(book, snapshot, plan),
         holds=_by_pool(plan),
         planned_s=planned_s,
     )
 
 
-def _unread(control: store.Control, snapshot: Snapshot, plan: Plan) -> bool:
+def _unread(book: LaneBook, snapshot: Snapshot, plan: Plan) -> bool:
     """Whether work may wait where the plan did not look: in pools that are full, or that nobody has a slot for."""
     looked = {lane.key.pool for lane in snapshot.lanes}
-    if any(key.pool not in looked for key in control.lanes):
+    if any(pool not in looked and lanes for pool, lanes in book.in_pool.items()):
         return True
     started = Counter(start.lane.pool for start in plan.starts)
     return any(view.running + started[view.id] >= view.slots for view in snapshot.pools.values() if not view.paused)
@@ -118,22 +121,38 @@ def _control() -> tuple[store.Control, int]:
     return store.load_control(fresh_s=WORKER_FRESH_S), promoted
 
 
-def _snapshot(control: store.Control, resources: dict[ResourceId, ResourceView], starts_max: int) -> Snapshot:
+def _current(book: LaneBook, control: store.Control) -> LaneBook:
+    """The book with what came since; written anew when changes may have been folded away unseen."""
+    if book.folds != control.folds:
+        store.rewrite(book, control)
+    book.always = [*book.arrived(control.arrivals, now=control.now), *control.always]
+    return book
+
+
+def _snapshot(
+    control: store.Control, book: LaneBook, resources: dict[ResourceId, ResourceView], starts_max: int
+) -> tuple[Snapshot, Look | None]:
     pools = store.pool_views(control.pools, control.in_flight)
     offers = store.worker_views(control.workers, control.in_flight)
-    field = _field(control, pools, offers, starts_max)
-    return Snapshot(
+    look = book.look(_room(pools, offers, starts_max))
+    field = store.EMPTY_FIELD
+    if look is not None:
+        demands = {entry.demand for entry in control.in_flight}
+        field = store.load_field(look.keys, width=look.width, demands=demands)
+    lanes = _with_known_limits(field, resources)
+    snapshot = Snapshot(
         now=control.now,
         pools=pools,
-        tenants=field.tenants,
+        tenants=field.tenants if look is None else field.tenants | look.strangers,
         resources=_less_held(resources, field.demands, control.in_flight) if field.lanes else resources,
         demands=field.demands,
         workers=offers,
-        lanes=_with_known_limits(field, resources),
+        lanes=lanes if look is None else (*lanes, *look.unread),
         clocks=field.clocks,
         credits=field.credits,
         set_asides=field.set_asides,
     )
+    return snapshot, look
 
 
 def _with_known_limits(field: store.Field, resources: Mapping[ResourceId, ResourceView]) -> tuple[Lane, ...]:
@@ -142,20 +161,13 @@ def _with_known_limits(field: store.Field, resources: Mapping[ResourceId, Resour
     return tuple(lane for lane in field.lanes if lane.key.demand not in unknown) if unknown else tuple(field.lanes)
 
 
-def _field(
-    control: store.Control, pools: Mapping[PoolId, PoolView], offers: tuple[WorkerView, ...], starts_max: int
-) -> store.Field:
-    """The lanes of pools with work, a free slot and a worker, with windows wide enough to fill the slots."""
+def _room(pools: Mapping[PoolId, PoolView], offers: tuple[WorkerView, ...], starts_max: int) -> dict[PoolId, int]:
+    """Free slots that a worker offers, by pool."""
     offered: dict[PoolId, int] = defaultdict(int)
     for offer in offers:
         offered[offer.pool] += offer.free_slots
-    room = {view.id: min(view.slots - view.running, offered[view.id]) for view in pools.values() if not view.paused}
-    keys = [key for key in control.lanes if room.get(key.pool, 0) > 0]
-    if not keys:
-        return store.EMPTY_FIELD
-    starts = min(starts_max, sum(room[pool] for pool in {key.pool for key in keys}))
-    width = max(1, min(starts, -(-WINDOW_FACTOR * starts // len(keys))))
-    return store.load_field(keys, width=width, demands={entry.demand for entry in control.in_flight})
+    rooms = {view.id: min(view.slots - view.running, offered[view.id], starts_max) for view in pools.values()}
+    return {pool: room for pool, room in rooms.items() if room > 0 and not pools[pool].paused}
 
 
 def _less_held(

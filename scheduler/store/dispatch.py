@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.types import (
     DemandId,
     DemandView,
@@ -67,7 +68,8 @@ class InFlight:
 class Control:
     """What a plan reads before it looks at any task.
 
-    `lanes` names those with ready work in pools that have a free slot; what live leases hold is in `in_flight`.
+    What live leases hold is in `in_flight`. `arrivals` counts, by lane, what came since the counts were last folded,
+    which they were `folds` times; `always` names the lanes that every plan looks at.
     """
 
     now: float
@@ -75,7 +77,9 @@ class Control:
     pools: list[PoolRow]
     in_flight: list[InFlight]
     workers: list[tuple[WorkerId, dict[PoolId, int]]]
-    lanes: list[LaneKey]
+    arrivals: dict[LaneKey, int]
+    folds: int
+    always: list[LaneKey]
 
 
 def lock() -> dict[ResourceId, ResourceView]:
@@ -92,10 +96,10 @@ def promote_due(tasks_max: int) -> int:
 
 
 def load_control(*, fresh_s: float) -> Control:
-    """Pools, what runs, workers seen within `fresh_s`, and which lanes have work, at one moment."""
+    """Pools, what runs, workers seen within `fresh_s`, and what changed about the lanes, at one moment."""
     row = queries.fetch_one(_SQL["read_control"], {"fresh_s": fresh_s})
     assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
-    now, due_at, pools, in_flight, workers, lanes = row
+    now, due_at, pools, in_flight, workers, arrivals, folds, always = row
     return Control(
         now=now,
         next_due_at=due_at,
@@ -108,10 +112,27 @@ def load_control(*, fresh_s: float) -> Control:
             (WorkerId(worker), {PoolId(int(pool)): int(slots) for pool, slots in offered.items()})
             for worker, offered in _parsed(workers)
         ],
-        lanes=[
-            LaneKey(PoolId(pool), _CLASSES[priority], TenantId(tenant), DemandId(demand))
-            for pool, priority, tenant, demand in _parsed(lanes)
-        ],
+        arrivals={_lane_key(*lane): n for *lane, n in _parsed(arrivals)},
+        folds=folds,
+        always=[_lane_key(*lane) for lane in _parsed(always)],
+    )
+
+
+def _lane_key(pool: int, priority: int, tenant: int, demand: int) -> LaneKey:
+    return LaneKey(PoolId(pool), _CLASSES[priority], TenantId(tenant), DemandId(demand))
+
+
+def rewrite(book: LaneBook, control: Control) -> None:
+    """Write a book anew with every lane there is. What `control` saw of arrivals is in it."""
+    row = queries.fetch_one(_SQL["read_all_lanes"])
+    assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
+    lanes, counters, clocks = map(_parsed, row)
+    book.rewrite(
+        ((_lane_key(*lane), ready_at) for *lane, ready_at in lanes),
+        {(TenantId(tenant), _CLASSES[p]): FairCounter(value, at) for tenant, p, value, at in counters},
+        {_CLASSES[priority]: value for priority, value in clocks},
+        folds=control.folds,
+        arrivals=control.arrivals,
     )
 
 

@@ -224,7 +224,7 @@ class Backlog:
                 WorkerView(worker, pool, max(0, slots - at_worker[worker, pool]))
                 for (worker, pool), slots in self.workers.items()
             ),
-            lanes=tuple(self._window(key, tasks, width) for key, tasks in self.lanes.items()),
+            lanes=tuple(self.window(key, width) for key in self.lanes),
             clocks=dict(self.clocks),
             credits=dict(self.credits),
             set_asides=self.set_asides_in_force(),
@@ -242,6 +242,8 @@ class Backlog:
         }
         return {place: aside for place, aside in self.set_asides.items() if aside.task in able}
 
-    def _window(self, key: LaneKey, tasks: list[TaskView], width: int) -> Lane:
+    def window(self, key: LaneKey, width: int) -> Lane:
+        """The front of one lane."""
+        tasks = self.lanes[key]
         urgent = self.deadlines.get(key, [])
         return Lane(key, tuple(tasks[:width]), tuple(urgent[:width]), more=len(tasks) > width)

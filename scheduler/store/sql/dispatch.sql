@@ -19,8 +19,7 @@ SELECT extract(epoch FROM clock_timestamp())::float8;
 
 -- name: read_control
 -- What a plan reads before it looks at any task, at one moment: the time, when the next task is due, pools, live leases
--- by pool, worker and demand with what they hold by position, workers seen lately, and every lane with ready work in
--- pools that have a free slot (by jumping from lane to lane along task_ready_by_lane).
+-- by pool, worker and demand with what they hold by position, workers seen lately, and what changed about the lanes.
 SELECT
     extract(epoch FROM clock_timestamp())::float8,
     (SELECT extract(epoch FROM t.due_at)::float8 FROM task t
@@ -37,33 +36,71 @@ SELECT
      ) f)::text,
     (SELECT json_agg(json_build_array(w.id, w.slots) ORDER BY w.id) FROM worker w
      WHERE NOT w.draining AND w.seen_at > clock_timestamp() - make_interval(secs => %(fresh_s)s))::text,
-    (SELECT json_agg(json_build_array(p.id, lane.priority, lane.tenant_id, lane.demand_id))
+    -- What came to lanes since the counts were folded, and how often they were.
+    (SELECT json_agg(json_build_array(a.pool_id, a.priority, a.tenant_id, a.demand_id, a.n))
+     FROM (SELECT pool_id, priority, tenant_id, demand_id, count(*) AS n FROM task_delta
+           WHERE counter = 'ready' AND n > 0 GROUP BY 1, 2, 3, 4) a)::text,
+    (SELECT last_value FROM task_fold_seq),
+    -- Lanes that every plan looks at: those with a deadline, and those for whose head something is set aside.
+    (SELECT json_agg(json_build_array(lane.pool_id, lane.priority, lane.tenant_id, lane.demand_id))
      FROM (
-            SELECT q.id FROM pool q
-            WHERE q.paused_at IS NULL AND q.slots > (SELECT count(*) FROM lease l WHERE l.pool_id = q.id)
-        ) p
-        CROSS JOIN LATERAL (
-            WITH RECURSIVE hop AS (
-                (SELECT t.priority, t.tenant_id, t.demand_id
-                 FROM task t
-                 WHERE t.state = 'ready' AND t.pool_id = p.id
-                 ORDER BY t.priority, t.tenant_id, t.demand_id
-                 LIMIT 1)
-                UNION ALL
-                SELECT n.priority, n.tenant_id, n.demand_id
-                FROM hop h
-                CROSS JOIN LATERAL (
-                    SELECT t.priority, t.tenant_id, t.demand_id
-                    FROM task t
-                    WHERE t.state = 'ready' AND t.pool_id = p.id
-                      AND (t.priority, t.tenant_id, t.demand_id) > (h.priority, h.tenant_id, h.demand_id)
-                    ORDER BY t.priority, t.tenant_id, t.demand_id
-                    LIMIT 1
-                ) n
-            )
-            SELECT * FROM hop
-        ) lane
+        (WITH RECURSIVE hop AS (
+            (SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id
+             FROM task t
+             WHERE t.state = 'ready' AND t.latest_start IS NOT NULL
+             ORDER BY t.pool_id, t.priority, t.tenant_id, t.demand_id
+             LIMIT 1)
+            UNION ALL
+            SELECT n.pool_id, n.priority, n.tenant_id, n.demand_id
+            FROM hop h
+            CROSS JOIN LATERAL (
+                SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id
+                FROM task t
+                WHERE t.state = 'ready' AND t.latest_start IS NOT NULL
+                  AND (t.pool_id, t.priority, t.tenant_id, t.demand_id)
+                      > (h.pool_id, h.priority, h.tenant_id, h.demand_id)
+                ORDER BY t.pool_id, t.priority, t.tenant_id, t.demand_id
+                LIMIT 1
+            ) n
+        )
+        SELECT * FROM hop)
+        UNION ALL
+        SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id
+        FROM set_aside a JOIN task t ON t.id = a.task_id AND t.state || '' = 'ready'
+     ) lane
     )::text;
+
+-- name: read_all_lanes
+-- Every lane with ready work and since when its head is ready (by jumping from lane to lane along task_ready_by_lane),
+-- all virtual counters, and virtual time by class.
+SELECT
+    (SELECT json_agg(json_build_array(lane.pool_id, lane.priority, lane.tenant_id, lane.demand_id,
+                                      extract(epoch FROM lane.ready_at)::float8))
+     FROM (
+        WITH RECURSIVE hop AS (
+            (SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id, t.ready_at
+             FROM task t
+             WHERE t.state = 'ready'
+             ORDER BY t.pool_id, t.priority, t.tenant_id, t.demand_id, t.ready_at, t.id
+             LIMIT 1)
+            UNION ALL
+            SELECT n.pool_id, n.priority, n.tenant_id, n.demand_id, n.ready_at
+            FROM hop h
+            CROSS JOIN LATERAL (
+                SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id, t.ready_at
+                FROM task t
+                WHERE t.state = 'ready'
+                  AND (t.pool_id, t.priority, t.tenant_id, t.demand_id)
+                      > (h.pool_id, h.priority, h.tenant_id, h.demand_id)
+                ORDER BY t.pool_id, t.priority, t.tenant_id, t.demand_id, t.ready_at, t.id
+                LIMIT 1
+            ) n
+        )
+        SELECT * FROM hop
+     ) lane)::text,
+    (SELECT json_agg(json_build_array(tenant_id, priority, value, extract(epoch FROM last_start_at)::float8))
+     FROM fair_counter)::text,
+    (SELECT json_agg(json_build_array(priority, value)) FROM fair_clock)::text;
 
 -- name: read_lanes
 -- The first `width` tasks of each lane in order, then (marked) those that are nearest to their latest start. The row of

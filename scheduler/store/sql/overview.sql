@@ -1,7 +1,9 @@
 -- name: fold_counts
 -- Add the appended changes to the folded counts, and to the depths. Any reader sees either both or neither.
 WITH taken AS (
-    DELETE FROM task_delta RETURNING pool_id, priority, tenant_id, demand_id, counter, n
+    -- The planner reads arrivals from the changes; the sequence tells it that some may be gone.
+    DELETE FROM task_delta d USING (SELECT nextval('task_fold_seq') WHERE EXISTS (SELECT FROM task_delta)) AS told
+    RETURNING d.pool_id, d.priority, d.tenant_id, d.demand_id, d.counter, d.n
 ),
 deeper AS (
     INSERT INTO waiting_depth AS d (scope, scope_id, waiting, running)
