@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
@@ -123,12 +123,12 @@ def test_looking_at_a_few_lanes_starts_as_much_and_serves_each_as_well_as_lookin
         assert abs(served[0][seat] - served[1][seat]) <= 4.0 + 1e-9, f"{seat} is served otherwise"
 
 
-def served_by_seat(backlog: Backlog, starts: Sequence[Start]) -> Counter[tuple[TenantId, PriorityClass]]:
+def served_by_seat(backlog: Backlog, starts: Sequence[Start]) -> dict[tuple[TenantId, PriorityClass], float]:
     """Expected seconds that began, by tenant and class."""
-    served: Counter[tuple[TenantId, PriorityClass]] = Counter()
+    served: dict[tuple[TenantId, PriorityClass], float] = defaultdict(float)
     waited = {t.id: t for tasks in backlog.lanes.values() for t in tasks} | backlog.started
     for start in starts:
-        served[start.lane.tenant, start.lane.priority] += waited[start.task].expected_s  # type: ignore[assignment]
+        served[start.lane.tenant, start.lane.priority] += waited[start.task].expected_s
     return served
 
 
