@@ -25,6 +25,7 @@ from scheduler.policy.types import (
     ResourceKind,
     Start,
     TaskId,
+    TenantId,
     WorkerId,
 )
 from tests.simulation.ledger import Broken, Ledger, Record, promise
@@ -45,6 +46,7 @@ class Simulation:
     ledger: Ledger = field(init=False)
     watch: Watch = field(init=False)
     meters: dict[ResourceId, Meter] = field(init=False)
+    starts: dict[TenantId, Meter] = field(init=False)
     time: float = 0.0
     skew: float = 0.0
     log: list[tuple[float, str]] = field(default_factory=list)
@@ -60,6 +62,11 @@ class Simulation:
         self.watch = Watch(backlog)
         buckets = (r for r in backlog.resources.values() if r.kind is ResourceKind.TOKEN_BUCKET)
         self.meters = {view.id: Meter.of(view, at=0.0) for view in buckets}
+        self.starts = {
+            view.id: Meter(view.start_rate, view.start_burst, view.start_burst, 0.0)
+            for view in backlog.tenants.values()
+            if view.start_rate is not None
+        }
 
     # Time
 
@@ -236,6 +243,10 @@ class Simulation:
             if resource in self.meters:
                 self.meters[resource].arrive(amount, now=self.time, what=f"task {record.id} at limit {resource}")
                 self.serial_s += amount / self._slowest_rate(resource)
+        tenant = start.lane.tenant
+        if tenant in self.starts:
+            self.starts[tenant].arrive(1.0, now=self.time, what=f"task {record.id} of tenant {tenant}")
+            self.serial_s += 1.0 / self.starts[tenant].rate
         self._execute(lease, draw_fate(record, self.world))
 
     def _slowest_rate(self, resource: ResourceId) -> float:

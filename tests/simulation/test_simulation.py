@@ -18,7 +18,7 @@ def _ranges() -> list[range]:
     if "SEED" in os.environ:
         seed = int(os.environ["SEED"])
         return [range(seed, seed + 1)]
-    first, _, last = os.environ.get("SEEDS", "0:200").partition(":")
+    first, _, last = os.environ.get("SEEDS", "0:500").partition(":")
     return [
         range(start, min(start + SEEDS_PER_TEST, int(last))) for start in range(int(first), int(last), SEEDS_PER_TEST)
     ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.policy.limits import EPSILON, capacity, effective_rate, level_now
 from scheduler.policy.order import DEFAULT_ORDER, score
+from scheduler.policy.quotas import Quota
 from scheduler.policy.types import (
     DemandId,
     Hold,
@@ -17,6 +18,8 @@ from scheduler.policy.types import (
     ResourceId,
     ResourceKind,
     Snapshot,
+    TenantId,
+    TenantView,
     WaitReason,
     WorkerId,
 )
@@ -52,6 +55,7 @@ class Watch:
         self.plans += 1
         self.needs = {demand.id: demand.resources for demand in self.backlog.demands.values()}
         self._slots(plan)
+        self._rooms()
         self._permits(plan)
         self._order(plan)
         self._priority(snapshot, plan)
@@ -78,6 +82,12 @@ class Watch:
             promise(used <= slots, f"pool {pool} runs {used} tasks in {slots} slots")
             used, slots = at_worker[seat], self.backlog.workers.get(seat, 0)
             promise(used <= slots, f"worker {start.worker} runs {used} tasks in {slots} slots")
+
+    def _rooms(self) -> None:
+        running = Counter(start.lane.tenant for start in self.backlog.running.values())
+        for tenant in self.backlog.tenants.values():
+            room, used = tenant.max_in_flight, running[tenant.id]
+            promise(room is None or used <= room, f"tenant {tenant.id} runs {used} tasks and may run {room}")
 
     def _permits(self, plan: Plan) -> None:
         drawn = {r for s in plan.starts for r in self.needs[s.lane.demand]}
@@ -141,6 +151,8 @@ class Watch:
                 return pool.paused
             case WaitReason.TENANT_SUSPENDED:
                 return self.backlog.tenants[hold.lane.tenant].suspended
+            case WaitReason.TENANT_START_RATE | WaitReason.TENANT_IN_FLIGHT:
+                return Quota(self._tenant(hold.lane.tenant), now).closed() is hold.reason
             case WaitReason.NO_WORKER:
                 return not offers
             case WaitReason.NO_FREE_SLOT:
@@ -151,14 +163,19 @@ class Watch:
             case _:
                 return False
 
+    def _tenant(self, tenant: TenantId) -> TenantView:
+        running = sum(start.lane.tenant == tenant for start in self.backlog.running.values())
+        return replace(self.backlog.tenants[tenant], in_flight=running)
+
     def _lacks(self, resource: ResourceId, amount: float, lane: LaneKey, now: float) -> bool:
         view = self.backlog.resources[resource]
         if view.blocked_until is not None and view.blocked_until > now:
             return True
         if view.kind is ResourceKind.SEMAPHORE:
             return view.permits - self.backlog.held()[resource] < amount
+        floor = view.ceilings[lane.priority] * capacity(view)
         free = level_now(view, now=now) - self._set_aside(resource, lane, now)
-        return view.rate <= 0.0 or amount > view.burst or free < min(amount, capacity(view))
+        return view.rate <= 0.0 or amount > view.burst or free < floor + min(amount, capacity(view) - floor)
 
     def _set_aside(self, resource: ResourceId, lane: LaneKey, now: float) -> float:
         """What is kept in a bucket for tasks other than this lane's."""

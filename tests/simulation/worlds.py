@@ -36,6 +36,8 @@ class Fault(StrEnum):
     CLOCK = "clock"
     ESTIMATES = "estimates"
     WINDOWS = "windows"
+    QUOTAS = "quotas"
+    CEILINGS = "ceilings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,9 @@ def draw_world(seed: int, scale: Scale) -> World:
     tenants = min(scale.tenants, chance.randint(1, 8))
     _draw_pools(backlog, pools, source(seed, "pools"))
     for number in range(1, tenants + 1):
-        backlog.tenant(number, weight=source(seed, "tenant", number).choice([0.5, 1.0, 1.0, 1.0, 3.0]))
+        _draw_tenant(backlog, number, source(seed, "tenant", number), limited=Fault.QUOTAS in scale.faults)
+    if Fault.CEILINGS in scale.faults:
+        _draw_ceilings(backlog, source(seed, "ceilings"))
     tasks = min(scale.tasks, chance.randint(20, 120))
     bursts = tuple(chance.uniform(0.0, SUBMITTING_S) for _ in range(3))
     jobs = tuple(_draw_job(number, seed, scale, backlog, bursts) for number in range(1, tasks + 1))
@@ -106,6 +110,22 @@ def draw_world(seed: int, scale: Scale) -> World:
         starts_max=chance.randint(1, 6) if narrow else WIDTH,
         lease_ttl_s=chance.choice([5.0, 30.0]),
     )
+
+
+def _draw_tenant(backlog: Backlog, number: int, chance: Random, *, limited: bool) -> None:
+    weight = chance.choice([0.5, 1.0, 1.0, 1.0, 3.0])
+    rate = chance.choice([None, None, None, 1.0, 4.0]) if limited else None
+    room = chance.choice([None, None, None, 1, 3]) if limited else None
+    tenant = backlog.tenant(
+        number, weight=weight, start_rate=rate, start_burst=chance.choice([1.0, 5.0]), max_in_flight=room
+    )
+    backlog.tenants[tenant] = replace(backlog.tenants[tenant], start_level_at=EPOCH)
+
+
+def _draw_ceilings(backlog: Backlog, chance: Random) -> None:
+    for resource, view in backlog.resources.items():
+        if view.kind is ResourceKind.TOKEN_BUCKET and chance.random() < 0.3:
+            backlog.resources[resource] = replace(view, ceilings=(0.0, 0.0, 0.1, 0.4))
 
 
 def _draw_limits(backlog: Backlog, chance: Random) -> None:
