@@ -13,8 +13,9 @@ from typing import Final
 
 from scheduler.policy.graph import ComesAfter, EdgeCondition
 from scheduler.policy.limits import limit_at, shortage
+from scheduler.policy.quotas import Quota
 from scheduler.policy.states import TERMINAL, TaskState
-from scheduler.policy.types import PriorityClass, ResourceView, WaitReason
+from scheduler.policy.types import PriorityClass, ResourceView, TenantView, WaitReason
 
 POSITION_MAX: Final = 10_000
 MINUTE_S: Final = 60.0
@@ -58,7 +59,10 @@ class WaitingTask:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the task's pool and tenant look like. `free_slots` of None: no worker offers any slot."""
+    """What the task's pool and tenant look like. `free_slots` of None: no worker offers any slot.
+
+    `limits` is the tenant with what it uses of its own limits; None when nothing is asked about a tenant.
+    """
 
     now: float
     pool: str
@@ -69,6 +73,7 @@ class Surroundings:
     running: int
     free_slots: int | None
     ahead: int
+    limits: TenantView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,13 @@ def explain(task: WaitingTask, around: Surroundings) -> tuple[Reason, ...]:
     gates = (*_pool_gates(around), *_tenant_gates(task, around))
     if task.state is not TaskState.READY:
         return (_not_ready(task, around.now), *_not_before(task, around.now), *gates)
-    reasons = (*gates, *_resource_gates(task, around.now), *_slot_gates(around), *_behind(around))
+    reasons = (
+        *gates,
+        *_limit_gates(task, around),
+        *_resource_gates(task, around.now),
+        *_slot_gates(around),
+        *_behind(around),
+    )
     return reasons or (Reason("next", "Nothing holds it back: it starts at the next plan.", {}),)
 
 
@@ -221,6 +232,25 @@ def _tenant_gates(task: WaitingTask, around: Surroundings) -> list[Reason]:
         return []
     text = f"The tenant {task.tenant} is suspended; its tasks start again when it is active."
     return [Reason(WaitReason.TENANT_SUSPENDED, text, {"tenant": task.tenant})]
+
+
+def _limit_gates(task: WaitingTask, around: Surroundings) -> list[Reason]:
+    """What the tenant's own limits say, by the planner's own arithmetic."""
+    view = around.limits
+    if view is None or not view.limited:
+        return []
+    quota, found = Quota(view, around.now), []
+    if quota.is_dry():
+        again = quota.refills_at(around.now)
+        then = f"its next start is due {_soon(again, around.now)}" if again is not None else "its limit is 0"
+        text = f"The tenant {task.tenant} may start {view.start_rate:g} tasks a second; {then}."
+        detail: dict[str, object] = {"rate": view.start_rate, "burst": view.start_burst, "next_at": again}
+        found.append(Reason(WaitReason.TENANT_START_RATE, text, detail))
+    if quota.is_full():
+        text = f"{view.in_flight} tasks of the tenant {task.tenant} run, and no more than {view.max_in_flight} may."
+        detail = {"in_flight": view.in_flight, "max_in_flight": view.max_in_flight}
+        found.append(Reason(WaitReason.TENANT_IN_FLIGHT, text, detail))
+    return found
 
 
 def _resource_gates(task: WaitingTask, now: float) -> list[Reason]:

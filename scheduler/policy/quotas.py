@@ -26,17 +26,25 @@ class Quota:
 
     def closed(self) -> WaitReason | None:
         """The gate that keeps the tenant's next task back, if one does."""
-        if self.rate is not None and (self.level < 1.0 - EPSILON or self.rate <= 0.0):
+        if self.is_dry():
             return WaitReason.TENANT_START_RATE
-        if self.room is not None and self.room <= 0:
-            return WaitReason.TENANT_IN_FLIGHT
-        return None
+        return WaitReason.TENANT_IN_FLIGHT if self.is_full() else None
+
+    def is_dry(self) -> bool:
+        """Whether the start rate does not allow another start yet; a rate of 0 never does."""
+        return self.rate is not None and (self.level < 1.0 - EPSILON or self.rate <= 0.0)
+
+    def is_full(self) -> bool:
+        """Whether as many of its tasks run as may."""
+        return self.room is not None and self.room <= 0
 
     def opens_at(self, now: float) -> float | None:
         """When the clock alone lets the next task start; None when it does not."""
-        if not self.rate or (self.room is not None and self.room <= 0):
-            return None
-        return nextafter(now + (1.0 - self.level) / self.rate, inf)
+        return None if self.is_full() else self.refills_at(now)
+
+    def refills_at(self, now: float) -> float | None:
+        """When the start rate allows the next start; None without one, or with a rate of 0."""
+        return nextafter(now + (1.0 - self.level) / self.rate, inf) if self.rate else None
 
     def take(self) -> None:
         """Book one start."""

@@ -70,6 +70,8 @@ def edit_tenant(
         wanted = {**named, **asdict(quota)}
         if store.edit_tenant(slug, version=version, **named, quota=quota) is None:
             raise VersionConflict(f"The tenant {slug!r}", sent=version, current=load_tenant(slug).version)
+        if row.status == "suspended" and named["status"] == "active":
+            store.seat_as_idle(row.id)
         before, after = differences(declared, wanted)
         record(author, "tenant.edit", f"tenant:{slug}", before=before, after=after)
         return load_tenant(slug)

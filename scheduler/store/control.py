@@ -101,6 +101,11 @@ def load_tenant_use(tenants: Sequence[TenantId]) -> dict[TenantId, TenantUse]:
     return {TenantId(tenant): TenantUse(*use) for tenant, *use in rows}
 
 
+def seat_as_idle(tenant: TenantId) -> None:
+    """Let the tenant come back as one that was idle: it banked no credit while it was suspended."""
+    queries.run(_SQL["seat_as_idle"], {"tenant": tenant})
+
+
 def add_tenant(slug: str, *, name: str, weight: float, time_zone: str, quota: QuotaSettings) -> TenantId | None:
     """Add an active tenant; None when the slug is taken."""
     params = {"slug": slug, "name": name, "weight": weight, "time_zone": time_zone, **asdict(quota)}

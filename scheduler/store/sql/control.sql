@@ -38,6 +38,10 @@ dated AS (
 )
 SELECT version FROM edited;
 
+-- name: seat_as_idle
+-- Everything that waits became ready later than this: see `policy/fairness.py`.
+UPDATE fair_counter SET last_start_at = 'epoch' WHERE tenant_id = %(tenant)s;
+
 -- name: read_tenant_use
 SELECT t.id, coalesce(l.n, 0), coalesce(d.n, 0)::bigint, s.level, extract(epoch FROM s.level_at)::float8,
        extract(epoch FROM clock_timestamp())::float8
