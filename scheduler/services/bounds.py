@@ -1,14 +1,13 @@
 """Keeps pools and tenants within what they may have waiting, as part of submission's transaction.
 
-Far from every bound it costs one short read. Near one, submissions take turns, count exactly, and tasks are ended for
-others where the pool says so. A caller's own transaction takes no turn, because it may stay open for long: what it has
-not committed is what a bound can be overshot by.
+Far from every bound it costs no statement of its own. Near one, submissions take turns, count exactly, and tasks are
+ended for others where the pool says so. A caller's own transaction takes no turn, because it may stay open for long:
+what it has not committed is what a bound can be overshot by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from scheduler.errors import Unavailable
 from scheduler.policy.admission import Admitted, Submission
@@ -23,23 +22,20 @@ Items = Sequence[tuple[TenantId, Submission]]
 Rows = Sequence[tuple[int, Admitted]]
 
 
-@dataclass(frozen=True, slots=True)
-class Bounded:
-    """Refusals by place, and what the pools are like now."""
+def hold_bounds(
+    items: Items,
+    rows: Rows,
+    pools: Mapping[PoolId, PoolBounds],
+    tenants: Mapping[TenantId, TenantBounds],
+    *,
+    takes_turns: bool,
+) -> Mapping[int, Unavailable]:
+    """Decide which of these rows may not be stored, by place, and end the tasks that make room for the others.
 
-    refusals: Mapping[int, Unavailable]
-    pools: Mapping[PoolId, PoolBounds]
-
-
-def hold_bounds(items: Items, rows: Rows, *, takes_turns: bool) -> Bounded:
-    """Decide which of these rows may be stored, and end the tasks that make room for them.
-
-    1. read bounds, levels, and the most that can be waiting;
+    1. turn away classes that an overloaded pool does not take;
     2. leave aside repetitions of a key, which add nothing;
-    3. turn away classes that an overloaded pool does not take;
-    4. near a bound: take turns, count, find out who could go, let in.
+    3. near a bound: take turns, count, find out who could go, let in.
     """
-    pools, tenants = store.load_bounds({items[p][1].pool for p, _ in rows}, {items[p][0] for p, _ in rows})
     coming = [
         Newcomer(place, row.pool, items[place][0], items[place][1].priority)
         for place, row in rows
@@ -48,14 +44,13 @@ def hold_bounds(items: Items, rows: Rows, *, takes_turns: bool) -> Bounded:
     refusals = turn_away(coming, pools)
     near = crowded(coming, pools, tenants)
     if not refusals and not any(near):
-        return Bounded({}, pools)
+        return {}
     known = _known(items, coming)
-    coming = [new for new in coming if new.place not in known]
     refusals = {place: refusal for place, refusal in refusals.items() if place not in known}
-    coming = [new for new in coming if new.place not in refusals]
+    coming = [new for new in coming if new.place not in known and new.place not in refusals]
     if coming and any(near):
         refusals |= _let_in(coming, pools, tenants, near, takes_turns=takes_turns)
-    return Bounded(refusals, pools)
+    return refusals
 
 
 def _known(items: Items, coming: Sequence[Newcomer]) -> set[int]:

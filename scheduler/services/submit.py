@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import orjson
 from django.db import connection, transaction
 
-from scheduler.errors import CronoqError, FieldError, Refused
+from scheduler.errors import CronoqError, FieldError, Refused, Unavailable
 from scheduler.policy.admission import Admitted, Submission, admit
+from scheduler.policy.bounds import PoolBounds
 from scheduler.policy.states import TaskState
-from scheduler.policy.types import DemandId, TaskId, TenantId
+from scheduler.policy.types import DemandId, PoolId, TaskId, TenantId
 from scheduler.services.arranging import UNTIED, Tie, Tied, store_ties, tie
-from scheduler.services.bounds import Bounded, hold_bounds
+from scheduler.services.bounds import hold_bounds
 from scheduler.store import submit as store
 
 BATCH_TASKS_MAX: Final = 1_000
@@ -84,7 +85,9 @@ def submit_each(
         takes_turns = not connection.in_atomic_block
     with transaction.atomic(savepoint=False):
         named = {name for _, s in items for name in s.resources}
-        terms = store.load_terms({s.pool for _, s in items}, named, {s.kind for _, s in items})
+        terms = store.load_terms(
+            {s.pool for _, s in items}, named, {s.kind for _, s in items}, {tenant for tenant, _ in items}
+        )
         answers: list[Accepted | CronoqError | None] = []
         rows: list[tuple[int, Admitted]] = []
         seen: dict[tuple[TenantId, str], int] = {}
@@ -106,10 +109,10 @@ def submit_each(
         tied = tie(items, rows, terms.pools, together=together)
         for place, refused in tied.refusals.items():
             answers[place] = refused
-        bounded = hold_bounds(items, tied.rows, takes_turns=takes_turns)
-        if bounded.refusals:
-            tied = _turn_away(tied, bounded, answers, together=together)
-        added = _insert(items, tied, answers, bounded)
+        turned_away = hold_bounds(items, tied.rows, terms.bounds, terms.quotas, takes_turns=takes_turns)
+        if turned_away:
+            tied = _turn_away(tied, turned_away, answers, together=together)
+        added = _insert(items, tied, answers, terms.bounds)
         _answer_known(items, answers)
         if tied.ties:
             ids = {place: answer.id for place, answer in enumerate(answers) if isinstance(answer, Accepted)}
@@ -119,20 +122,22 @@ def submit_each(
     return [_known(answer) for answer in answers]
 
 
-def _turn_away(tied: Tied, bounded: Bounded, answers: list[Accepted | CronoqError | None], *, together: bool) -> Tied:
+def _turn_away(
+    tied: Tied, refusals: Mapping[int, Unavailable], answers: list[Accepted | CronoqError | None], *, together: bool
+) -> Tied:
     """The rows that are let in. Of a batch none is when one is not: raises its refusal."""
     if together:
-        raise bounded.refusals[min(bounded.refusals)]
-    for place, refusal in bounded.refusals.items():
+        raise refusals[min(refusals)]
+    for place, refusal in refusals.items():
         answers[place] = refusal
-    return replace(tied, rows=[(place, row) for place, row in tied.rows if place not in bounded.refusals])
+    return replace(tied, rows=[(place, row) for place, row in tied.rows if place not in refusals])
 
 
 def _insert(
     items: Sequence[tuple[TenantId, Submission]],
     tied: Tied,
     answers: list[Accepted | CronoqError | None],
-    bounded: Bounded,
+    bounds: Mapping[PoolId, PoolBounds],
 ) -> set[int]:
     """Insert the rows and answer for those that are new; returns their places."""
     rows = tied.rows
@@ -146,7 +151,7 @@ def _insert(
     added = set()
     for n, task in store.insert_tasks(tasks).items():
         place, row = rows[n]
-        pool = bounded.pools[row.pool]
+        pool = bounds[row.pool]
         answers[place] = Accepted(
             task,
             row.state,

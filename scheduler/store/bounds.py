@@ -8,7 +8,7 @@ from typing import Final
 
 import orjson
 
-from scheduler.policy.bounds import Candidate, Depths, Overflow, PoolBounds, TenantBounds
+from scheduler.policy.bounds import Candidate, Depths, Overflow, PoolBounds
 from scheduler.policy.graph import Links
 from scheduler.policy.overload import Overload
 from scheduler.policy.states import TaskState
@@ -41,22 +41,6 @@ class PoolStateRow:
     degrades: bool
     predicted_s: float | None
     started_per_s: float
-
-
-def load_bounds(
-    pools: Iterable[str], tenants: Iterable[TenantId]
-) -> tuple[dict[PoolId, PoolBounds], dict[TenantId, TenantBounds]]:
-    """Bounds of these pools, and of those of these tenants that have one."""
-    row = queries.fetch_one(_SQL["read_bounds"], {"pools": list(pools), "tenants": list(tenants)})
-    assert row is not None  # noqa: S101 - a SELECT from a sequence gives a row
-    of_pools, of_tenants = (orjson.loads(text or "[]") for text in row)
-    return (
-        {
-            PoolId(pool): PoolBounds(PoolId(pool), name, most, Overflow(overflow), *rest)
-            for pool, name, most, overflow, *rest in of_pools
-        },
-        {TenantId(t): TenantBounds(TenantId(t), slug, most, at_most) for t, slug, most, at_most in of_tenants},
-    )
 
 
 def take_turns(pools: Iterable[PoolId], tenants: Iterable[TenantId]) -> None:

@@ -11,6 +11,7 @@ import orjson
 from django.db import transaction
 
 from scheduler.policy.admission import Admitted, PoolTerms, Submission
+from scheduler.policy.bounds import Overflow, PoolBounds, TenantBounds
 from scheduler.policy.graph import UnknownDependency
 from scheduler.policy.types import DemandId, PoolId, ResourceId, ResourceKind, ResourceView, TaskId, TenantId
 from scheduler.store import queries
@@ -44,25 +45,30 @@ class KnownTask:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What submissions are admitted by: the time, and the pools and limits they name (unknown names are missing)."""
+    """What submissions are admitted by: the time, and the pools and limits they name (unknown names are missing).
+
+    `bounds` are what the pools bear, `quotas` what those tenants bear that have a bound.
+    """
 
     now: float
     pools: dict[str, PoolTerms]
     resources: dict[str, ResourceView]
+    bounds: dict[PoolId, PoolBounds]
+    quotas: dict[TenantId, TenantBounds]
 
 
-def load_terms(pools: Iterable[str], resources: Iterable[str], kinds: Iterable[str]) -> Terms:
-    """The terms of these pools and limits, with how long tasks of these kinds take there.
+def load_terms(
+    pools: Iterable[str], resources: Iterable[str], kinds: Iterable[str], tenants: Iterable[TenantId]
+) -> Terms:
+    """The terms of these pools, limits and tenants, with how long tasks of these kinds take there.
 
     Levels of limits are not read: admission asks only for what fits ever.
     """
-    row = queries.fetch_one(
-        _SQL["read_terms"], {"pools": list(pools), "resources": list(resources), "kinds": list(kinds)}
-    )
-    assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
-    now, pool_text, resource_text = row
-    found: list[list[Any]] = orjson.loads(pool_text or "[]")
-    limits: list[list[Any]] = orjson.loads(resource_text or "[]")
+    params = {"pools": list(pools), "resources": list(resources), "kinds": list(kinds), "tenants": list(tenants)}
+    row = queries.fetch_one(_SQL["read_terms"], params)
+    assert row is not None  # noqa: S101 - a SELECT from a sequence gives a row
+    now, *texts = row
+    found, limits, bounds, quotas = (_parsed(text) for text in texts)
     return Terms(
         now=now,
         pools={
@@ -75,7 +81,17 @@ def load_terms(pools: Iterable[str], resources: Iterable[str], kinds: Iterable[s
             name: ResourceView(ResourceId(limit), ResourceKind(kind), 0.0, now, rate=rate, burst=burst, permits=permits)
             for name, limit, kind, rate, burst, permits in limits
         },
+        bounds={
+            PoolId(pool): PoolBounds(PoolId(pool), name, most, Overflow(overflow), *rest)
+            for pool, name, most, overflow, *rest in bounds
+        },
+        quotas={TenantId(t): TenantBounds(TenantId(t), slug, most, at_most) for t, slug, most, at_most in quotas},
     )
+
+
+def _parsed(text: str | None) -> list[list[Any]]:
+    found: list[list[Any]] = [] if text is None else orjson.loads(text)
+    return found
 
 
 _demand_ids: dict[tuple[ResourceId, ...], DemandId] = {}

@@ -75,6 +75,13 @@ def test_no_engine_is_urgent_when_work_waits() -> None:
     assert said(workers=[]) == ["Act now: Engines are missing: none is connected"]
 
 
+def test_an_overloaded_pool_says_what_it_refuses() -> None:
+    (one,) = notices(pools=[sample.pool("llm", overload_level=1)])
+    assert (one.urgency, one.says, one.detail) == (Urgency.WATCH, "is overloaded", "level 1 · refuses new low work")
+    (three,) = notices(pools=[sample.pool("llm", overload_level=3)])
+    assert (three.urgency, three.detail) == (Urgency.ACT, "level 3 · refuses new low and normal work")
+
+
 def test_the_most_urgent_come_first_and_the_list_is_bounded() -> None:
     paused = [sample.pool(f"p{n:02}", state="paused") for n in range(30)]
     found = notices(pools=[*paused, sample.pool("x", bound_by={"code": "no_worker"})])

@@ -43,6 +43,8 @@ def many_tasks() -> None:
         ("dispatch.sql", "read_lanes", LANE, "task_ready_by_deadline"),
         ("promote.sql", "promote_due", {"tasks_max": 10}, "task_due"),
         ("overview.sql", "oldest_waiting", {}, "task_ready_by_lane"),
+        ("bounds.sql", "lock_newest_of_lowest", {"pool": 1, "least": 1, "tasks_max": 5}, "task_ready_by_lane"),
+        ("bounds.sql", "lock_oldest_low", {"pool": 1, "low": 3, "tasks_max": 5}, "task_ready_by_lane"),
         ("overview.sql", "recent_failures", {"rows_max": 10}, "attempt_failures"),
         ("tasks.sql", "attempts_of_task", {"task": 1, "rows_max": 10}, "attempt_pkey"),
         ("graphs.sql", "lock_followers", FOLLOWERS, "task_edge_open"),

@@ -1,5 +1,7 @@
 -- name: read_terms
--- The time, the pools and the limits that submissions name, with what was learned of how long their kinds take.
+-- The time, the pools and the limits that submissions name, with what was learned of how long their kinds take; then what
+-- these pools and tenants bear, and the most that can be waiting there at this moment: the depth at the last fold, what
+-- ran then and may have come back, and every task id that was drawn since the fold before it, by whomever.
 SELECT
     extract(epoch FROM clock_timestamp())::float8,
     (SELECT json_agg(json_build_array(name, id, max_attempts, duration_default_s, unknown_dependency,
@@ -8,7 +10,18 @@ SELECT
                                        WHERE d.pool_id = pool.id AND d.kind = ANY(%(kinds)s)))) FROM pool
      WHERE name = ANY(%(pools)s))::text,
     (SELECT json_agg(json_build_array(name, id, kind, rate, burst, permits)) FROM resource
-     WHERE name = ANY(%(resources)s))::text;
+     WHERE name = ANY(%(resources)s))::text,
+    (SELECT json_agg(json_build_array(p.id, p.name, p.max_pending, p.overflow,
+                                      coalesce(d.waiting + d.running, 0) + ids.since, coalesce(s.level, 0),
+                                      coalesce(s.degrades, false), s.predicted_s, coalesce(s.started_per_s, 0)))
+     FROM pool p
+     LEFT JOIN pool_state s ON s.pool_id = p.id
+     LEFT JOIN waiting_depth d ON d.scope = 'pool' AND d.scope_id = p.id
+     WHERE p.name = ANY(%(pools)s))::text,
+    (SELECT json_agg(json_build_array(t.id, t.slug, t.max_queued, coalesce(d.waiting + d.running, 0) + ids.since))
+     FROM tenant t LEFT JOIN waiting_depth d ON d.scope = 'tenant' AND d.scope_id = t.id
+     WHERE t.id = ANY(%(tenants)s) AND t.max_queued IS NOT NULL)::text
+FROM (SELECT last_value - coalesce((SELECT before_task_id FROM fold_mark WHERE id = 1), 0) AS since FROM task_id_seq) ids;
 
 -- name: find_demand
 SELECT id FROM demand WHERE resource_ids = %(resources)s::bigint[];
