@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp
 from typing import Final
 
@@ -17,11 +17,15 @@ MEMORY_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What waits in one pool: ready tasks and the age of the oldest by class (seconds), and starts per second now."""
+    """What waits in one pool: ready tasks and the age of the oldest by class (seconds), and starts per second now.
+
+    `forecast_s` is the typical wait that is forecast for a task submitted now, by class, as far as there is a forecast.
+    """
 
     ready: Mapping[PriorityClass, int]
     oldest_s: Mapping[PriorityClass, float]
     started_per_s: float
+    forecast_s: Mapping[PriorityClass, float] = field(default_factory=dict)
 
 
 def judge_pools(queues: Mapping[PoolId, Queue], *, pace: Pace, now: float) -> dict[PoolId, store.PoolStateRow]:
@@ -55,13 +59,14 @@ def _judge(load: store.PoolLoad, queue: Queue, *, pace: Pace, now: float) -> sto
 
 
 def waits_s(queue: Queue, *, started_per_s: float) -> dict[PriorityClass, float]:
-    """The predicted wait of a task submitted now, by class, in seconds."""
+    """The predicted wait of a task submitted now, by class, in seconds: forecast, else what the queue itself tells."""
     waits = {}
     ahead = 0
     for priority in PriorityClass:
         ahead += queue.ready.get(priority, 0)
         oldest_s = queue.oldest_s.get(priority)
-        waits[priority] = predicted_wait_s(oldest_s=oldest_s, ahead=ahead, started_per_s=started_per_s)
+        queued_s = predicted_wait_s(oldest_s=oldest_s, ahead=ahead, started_per_s=started_per_s)
+        waits[priority] = queue.forecast_s.get(priority, queued_s)
     return waits
 
 

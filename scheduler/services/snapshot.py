@@ -11,6 +11,7 @@ from typing import Final
 
 from django.db import transaction
 
+from scheduler.policy.calibration import HORIZON_S
 from scheduler.policy.limits import Limit, limit_at, shortage
 from scheduler.policy.overload import Pace
 from scheduler.policy.states import TaskState
@@ -97,6 +98,7 @@ class _Picture:
             ready={p: self.counts.get((pool, p, "ready"), 0) for p in PriorityClass},
             oldest_s={p: self.now - at for (owner, p), at in self.oldest.items() if owner == pool},
             started_per_s=self._rate(pool, "started"),
+            forecast_s=_typical_s(self.foreseen.get(pool, {})),
         )
 
     def counted(self) -> Counted:
@@ -271,6 +273,13 @@ def _foreseen() -> dict[PoolId, dict[str, object]]:
     found = forecast_store.load_state("published")
     pools = [] if found is None or found[1] - found[0]["as_of"] > FORECAST_FRESH_S else found[0]["pools"]
     return {PoolId(pool["id"]): pool["classes"] for pool in pools if pool["enough"]}
+
+
+def _typical_s(classes: Mapping[str, object]) -> dict[PriorityClass, float]:
+    """The median of each class; one beyond the horizon of the forecast counts as the horizon."""
+    bands = {p: classes[p.label] for p in PriorityClass if p.label in classes}
+    medians = {p: band.get("p50_s") for p, band in bands.items() if isinstance(band, Mapping)}
+    return {p: HORIZON_S if s is None else float(s) for p, s in medians.items()}
 
 
 def _bound(reason: WaitReason, resource: str | None, text: str) -> dict[str, object]:
