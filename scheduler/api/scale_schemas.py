@@ -110,6 +110,9 @@ class ClassWaitOut(Out):
     waiting: int
     oldest_waiting_s: float | None
     slo_s: float | None = Field(description="Seconds that it may wait, where that was set")
+    forecast: dict[str, float | None] | None = Field(
+        description="p50_s and p90_s of a task submitted now; null where there is insufficient data"
+    )
 
 
 class PoolWhyOut(Out):
@@ -118,6 +121,7 @@ class PoolWhyOut(Out):
     pool: str
     state: str
     reasons: list[ReasonOut]
+    overload_level: int = Field(description="0: not overloaded; from 1 on new work is refused, lowest class first")
     classes: list[ClassWaitOut]
     scale: ScaleOut
     as_of: datetime
@@ -129,12 +133,14 @@ def present_pool_why(found: PoolExplanation) -> PoolWhyOut:
         pool=found.pool.name,
         state=found.pool.state,
         reasons=[present_reason(reason) for reason in found.reasons],
+        overload_level=found.pool.overload_level,
         classes=[
             ClassWaitOut(
                 priority=each.name,
                 waiting=each.waiting,
                 oldest_waiting_s=None if each.oldest_waiting_s is None else round(each.oldest_waiting_s, 3),
                 slo_s=each.slo_s,
+                forecast=None if each.forecast is None else dict(each.forecast),
             )
             for each in found.classes
         ],

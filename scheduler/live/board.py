@@ -78,7 +78,11 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """One pool. `by_class` counts ready tasks, most urgent class first; `id` is safe in HTML."""
+    """One pool. `by_class` counts ready tasks, most urgent class first; `id` is safe in HTML.
+
+    `forecast` is the p50 and p90 wait in seconds of a task submitted now, by class (None: beyond the horizon); without
+    one too little is known.
+    """
 
     id: str
     name: str
@@ -98,6 +102,7 @@ class PoolView:
     bound: Bound | None
     scale: Scale | None = None
     overload_level: int = 0
+    forecast: Mapping[str, tuple[float | None, float | None]] | None = None
 
     @property
     def waiting(self) -> int:
@@ -232,7 +237,13 @@ def _pool(item: _Json) -> PoolView:
         bound=_bound(_map(item, "bound_by")) if item.get("bound_by") else None,
         scale=_scale(item, _map(item, "scale")) if item.get("scale") else None,
         overload_level=_whole(item, "overload_level"),
+        forecast=_forecast(_map(item, "forecast")) if item.get("forecast") else None,
     )
+
+
+def _forecast(item: _Json) -> dict[str, tuple[float | None, float | None]]:
+    bands = {cls: _map(item, cls) for cls in CLASSES if item.get(cls)}
+    return {cls: (_number(band, "p50_s"), _number(band, "p90_s")) for cls, band in bands.items()}
 
 
 def _scale(pool: _Json, item: _Json) -> Scale:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.live import drawing, wording
-from scheduler.live.attention import is_bottleneck
+from scheduler.live.attention import OVERLOAD_SAYS, is_bottleneck
 from scheduler.live.board import Board, PoolView, ResourceView, WorkerView, element_id
 
 _TROUBLE: Final = {"bad": 0, "warn": 1, "quiet": 2}
@@ -50,6 +50,12 @@ class PoolRow:
         """What will be waiting later: retries in backoff and tasks with a start time ahead."""
         parts = [("retrying", self.pool.retrying), ("scheduled", self.pool.scheduled)]
         return " · ".join(f"{wording.count(number)} {word}" for word, number in parts if number)
+
+    @property
+    def overload(self) -> str:
+        """What the pool refuses while it is overloaded; empty while it is not."""
+        level = self.pool.overload_level
+        return f"level {level}: {OVERLOAD_SAYS[min(level, len(OVERLOAD_SAYS)) - 1]}" if level > 0 else ""
 
     @property
     def bound_sentence(self) -> str:
@@ -97,6 +103,12 @@ class ClassRow:
     number: int
     bar: list[drawing.Segment]
     share: str
+    wait: str
+
+    @property
+    def wait_id(self) -> str:
+        """The id of the cell with the predicted wait."""
+        return f"class-{self.name}-wait"
 
     @property
     def count_id(self) -> str:
@@ -183,9 +195,22 @@ def class_rows(pool: PoolView) -> list[ClassRow]:
             number=number,
             bar=drawing.segments([(cls, number)], pool.waiting),
             share=wording.percent(number / pool.waiting) if pool.waiting else wording.NONE,
+            wait=_predicted(pool, cls),
         )
         for cls, number in pool.by_class
     ]
+
+
+def _predicted(pool: PoolView, cls: str) -> str:
+    """The wait of a task of this class that is submitted now."""
+    if pool.forecast is None:
+        return "insufficient data"
+    if cls not in pool.forecast:
+        return wording.NONE
+    p50_s, p90_s = pool.forecast[cls]
+    if p50_s is None:
+        return "over 15 min"
+    return f"{wording.glance(p50_s)} to {'over 15 min' if p90_s is None else wording.glance(p90_s)}"
 
 
 def resource_rows(board: Board) -> list[ResourceRow]:

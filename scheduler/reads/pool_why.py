@@ -14,19 +14,24 @@ from scheduler.reads.snapshot import latest_snapshot
 from scheduler.reads.why import free_slots
 from scheduler.store import control, dispatch, tasks
 
+_NOTHING: Final[Mapping[str, Mapping[str, float | None]]] = {}
 LANES_MAX: Final = 200
 """Lanes looked at for the tasks that wait longest: beyond that many, the most urgent classes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassWait:
-    """How a class of a pool waits. `slo_s` is what it may wait; None where nothing was set or nothing waits."""
+    """How a class of a pool waits. `slo_s` is what it may wait; None where nothing was set or nothing waits.
+
+    `forecast` is the wait of a task submitted now, `p50_s` and `p90_s`; None where too little is known.
+    """
 
     name: str
     waiting: int
     oldest_task: TaskId | None
     oldest_waiting_s: float | None
     slo_s: float | None
+    forecast: Mapping[str, float | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +62,9 @@ def pool_why(name: str) -> PoolExplanation:
         free_slots=free_slots(owner, pool.running, now),
         ahead=0,
     )
-    classes = _classes(pool, _longest(owner) if waiting else {}, now)
-    return PoolExplanation(pool, explain_pool(around, waiting, _short(name)), classes, pool_scale(name), now)
+    picture = _picture(name)
+    classes = _classes(pool, _longest(owner) if waiting else {}, now, picture.get("forecast") or {})
+    return PoolExplanation(pool, explain_pool(around, waiting, _short(picture)), classes, pool_scale(name), now)
 
 
 def longest_waiting(name: str) -> tuple[ClassWait, ...]:
@@ -71,7 +77,10 @@ def longest_waiting(name: str) -> tuple[ClassWait, ...]:
 
 
 def _classes(
-    pool: PoolDetail, longest: Mapping[PriorityClass, tuple[float, TaskId]], now: float
+    pool: PoolDetail,
+    longest: Mapping[PriorityClass, tuple[float, TaskId]],
+    now: float,
+    forecast: Mapping[str, Mapping[str, float | None]] = _NOTHING,
 ) -> tuple[ClassWait, ...]:
     slo = pool.settings.slo or {}
     return tuple(
@@ -81,6 +90,7 @@ def _classes(
             oldest_task=longest[priority][1] if priority in longest else None,
             oldest_waiting_s=max(0.0, now - longest[priority][0]) if priority in longest else None,
             slo_s=slo.get(priority.label),
+            forecast=forecast.get(priority.label),
         )
         for priority in PriorityClass
     )
@@ -97,11 +107,16 @@ def _longest(pool: PoolId) -> dict[PriorityClass, tuple[float, TaskId]]:
     return found
 
 
-def _short(pool: str) -> Reason | None:
-    """The limit that the newest plan held the pool's next task back for."""
+def _picture(pool: str) -> Mapping[str, Any]:
+    """The pool in the newest picture."""
     row = latest_snapshot()
     entries: Any = row.body.get("pools", []) if row is not None else []
-    bound = next((entry.get("bound_by") for entry in entries if entry.get("name") == pool), None)
+    return next((entry for entry in entries if entry.get("name") == pool), {})
+
+
+def _short(picture: Mapping[str, Any]) -> Reason | None:
+    """The limit that the newest plan held the pool's next task back for."""
+    bound = picture.get("bound_by")
     if not bound or bound.get("code") != WaitReason.RESOURCE:
         return None
     return Reason(WaitReason.RESOURCE, _sentence(str(bound["text"])), {"resource": bound.get("resource")})

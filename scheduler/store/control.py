@@ -321,3 +321,8 @@ def load_vital_signs() -> VitalSigns:
     row = queries.fetch_one(_SQL["read_vital_signs"])
     assert row is not None  # noqa: S101 - a SELECT of scalars gives a row
     return VitalSigns(*row)
+
+
+def promise_not_to_write() -> None:
+    """Make this transaction one that cannot write."""
+    queries.run(_SQL["promise_not_to_write"])

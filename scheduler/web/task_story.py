@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 import orjson
@@ -107,11 +108,24 @@ def figures_of(found: TaskDetail, why: Explanation) -> list[Figure]:
     ahead = "—" if why.position is None else wording.count(why.position)
     return [
         Figure("Ahead of it", ahead, "tasks, about" if why.position is not None else "only while it is ready"),
+        Figure("Starts in", *_predicted(why)),
         Figure("Waited", wording.glance(max(0.0, waited_s)), "so far" if waits else "until it started first"),
         Figure("Attempts", f"{task.attempts} / {task.max_attempts}", wording.plural(task.replays, "replay")),
         Figure("Class", task.priority.label, f"of {task.tenant}"),
         Figure("Takes about", wording.glance(task.expected_s), "as far as is known"),
     ]
+
+
+def _predicted(why: Explanation) -> tuple[str, str]:
+    """The predicted start of a ready task: the p50, and the p90 in the note."""
+    if why.state is not TaskState.READY:
+        return wording.NONE, "only while it is ready"
+    if why.band is None:
+        return wording.NONE, "insufficient data: too few recent starts"
+    if why.band.p50_s == inf:
+        return "> 15 min", "no start in sight"
+    late = "more than 15 min" if why.band.p90_s == inf else wording.duration(why.band.p90_s)
+    return wording.glance(why.band.p50_s), f"predicted; within {late} in 9 of 10 cases"
 
 
 def events_of(found: TaskDetail) -> list[Event]:

@@ -61,7 +61,13 @@ def test_a_pool_says_why_it_does_not_start_more(admin: httpx2.Client, api: httpx
     admin.post("/pools", json={"name": "quiet", "executor": "python", "slo": {"high": 2}})
     idle = api.get("/pools/quiet/why").json()
     assert [r["code"] for r in idle["reasons"]] == ["idle"]
-    assert idle["classes"][1] == {"priority": "high", "waiting": 0, "oldest_waiting_s": None, "slo_s": 2.0}
+    assert idle["classes"][1] == {
+        "priority": "high",
+        "waiting": 0,
+        "oldest_waiting_s": None,
+        "slo_s": 2.0,
+        "forecast": None,
+    }
     api.post("/tasks", json={"pool": "quiet", "payload": 1, "priority": "high"})
     admin.post("/pools/quiet/pause", json={"reason": "lunch"})
     waits = api.get("/pools/quiet/why").json()
@@ -71,6 +77,22 @@ def test_a_pool_says_why_it_does_not_start_more(admin: httpx2.Client, api: httpx
     assert waits["classes"][1]["oldest_waiting_s"] >= 0
     assert waits["scale"]["says"] == ["The pool is not autoscaled: it has the 10 slots that were set."]
     assert api.get("/pools/nope/why").status_code == 404
+
+
+def test_an_edit_is_previewed_and_says_where_too_little_is_known(admin: httpx2.Client, api: httpx2.Client) -> None:
+    admin.post("/pools", json={"name": "maybe", "executor": "python"})
+    found = admin.post("/pools/maybe/preview", json={"slots": 4})
+    assert found.status_code == 200, found.text
+    assert "maybe" in found.json()["unknown"]
+    assert "Insufficient data about maybe: fewer than 20 recent starts." in found.json()["says"]
+    assert admin.get("/pools/maybe").json()["version"] == 1
+    assert admin.post("/resources/openai/preview", json={"rate": 1}).status_code == 200
+    assert admin.post("/resources/openai/preview", json={"rate": -1}).json()["code"] == "bad_resource"
+    assert admin.post("/tenants/acme/preview", json={"weight": 3, "suspended": True}).json()["own"] == []
+    assert admin.post("/tenants/nobody/preview", json={}).status_code == 404
+    assert admin.post("/pools/maybe/preview", json={"colour": 1}).status_code == 422
+    refused = api.post("/pools/maybe/preview", json={"slots": 4})
+    assert (refused.status_code, refused.json()["code"]) == (403, "needs_all_tenants")
 
 
 def test_pausing_is_said_once_and_undone(admin: httpx2.Client) -> None:

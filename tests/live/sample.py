@@ -114,6 +114,12 @@ def body(seq: int = 1000, **changes: Any) -> dict[str, Any]:
             retrying=6,
             oldest_waiting_s=41.5 + seq % 4,
             bound_by={"code": "resource", "resource": "openai", "text": "openai is empty; next token in 0.4 s"},
+            forecast={
+                "critical": {"p50_s": 0.4, "p90_s": 1.9},
+                "high": {"p50_s": 2.6, "p90_s": 6.0},
+                "normal": {"p50_s": 31.0, "p90_s": None},
+                "low": {"p50_s": None, "p90_s": None},
+            },
             desired=240,
             scale={
                 "says": [

@@ -144,3 +144,6 @@ SELECT (SELECT extract(epoch FROM clock_timestamp() - max(seen_at))::float8 FROM
               UNION ALL
               SELECT pool_id, n FROM task_delta WHERE counter = 'ready') AS c
         JOIN pool p ON p.id = c.pool_id AND p.paused_at IS NULL);
+
+-- name: promise_not_to_write
+SET TRANSACTION READ ONLY;
