@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.db import transaction
 
 from scheduler.errors import FieldError, Refused
-from scheduler.policy.declarations import SLOTS_MAX, LimitSettings, faults_in_limit, faults_in_tenant
+from scheduler.policy.declarations import SLOTS_MAX, faults_in_limit, faults_in_tenant
 from scheduler.policy.preview import Edit, LimitEdit, PoolEdit, Preview, TenantEdit, preview_edit
 from scheduler.policy.scene import Scene
 from scheduler.policy.types import PoolId
 from scheduler.services.changes import refuse
 from scheduler.services.forecast import Memory, load_scene, recall
 from scheduler.services.pools import load_pool
-from scheduler.services.resources import load_resource, settings_of
+from scheduler.services.resources import load_resource
 from scheduler.services.tenants import load_tenant
 from scheduler.store import control as store
 
@@ -52,14 +52,12 @@ def preview_pool(name: str, *, slots: int | None = None, paused: bool | None = N
 
 
 def preview_resource(name: str, changes: Mapping[str, Any]) -> Previewed:
-    """What another limit would do; `changes` by the names of `LimitSettings`. Raises NotFound, Refused."""
+    """What another limit would do; `changes` by the names of `LimitEdit`. Raises NotFound, Refused."""
 
     def edit() -> Edit:
         row = load_resource(name)
-        known = {each.name for each in fields(LimitSettings)}
-        settings = replace(settings_of(row), **{n: v for n, v in changes.items() if n in known})
-        refuse(faults_in_limit(name, row.view.kind, settings), code="bad_resource")
-        return LimitEdit(row.view.id, settings.rate, settings.burst, settings.permits, settings.margin)
+        refuse(faults_in_limit(name, row.view.kind, replace(row.declared, **changes)), code="bad_resource")
+        return LimitEdit(row.view.id, **changes)
 
     return _previewed(edit)
 
