@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from asgiref.sync import sync_to_async
 
+from scheduler.bench.forecasting import forecast
 from scheduler.bench.world import (
     BATCH,
     LIMIT,
@@ -201,4 +202,5 @@ SCENARIOS: Final[dict[str, Callable[..., Awaitable[list[Reading]]]]] = {
     "backlog": backlog,
     "tenants": many_tenants,
     "planning": planning,
+    "forecast": forecast,
 }

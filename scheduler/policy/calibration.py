@@ -24,7 +24,8 @@ TELLING_S: Final = 1.0
 """Waits and bands below this teach nothing about the band and count not for the error."""
 KEPT: Final = 256
 PRIOR: Final = 10
-"""A track begins as if it had seen this many waits that its forecast, unstretched, just covered."""
+"""A track begins as if it had seen this many waits that its forecast, unstretched, just covered; ten real ones each
+take the place of one."""
 BIAS_MAX: Final = 0.5
 SPREAD_PART: Final = 0.1
 SPREAD_S: Final = 0.25
@@ -59,8 +60,8 @@ class Track:
 
     def conclude(self) -> None:
         """Take the middle and the width from what was seen."""
-        self.bias = min(BIAS_MAX, max(-BIAS_MAX, median([*self.biases, *[0.0] * PRIOR])))
-        needs = sorted([*self.needs, *[1.0] * PRIOR])
+        self.bias = min(BIAS_MAX, max(-BIAS_MAX, median([*self.biases, *_prior(0.0, len(self.biases))])))
+        needs = sorted([*self.needs, *_prior(1.0, len(self.needs))])
         self.stretch = max(0.0, needs[min(len(needs) - 1, ceil(INSIDE_WANTED * (len(needs) + 1)) - 1)])
 
     def corrected(self, raw: Band) -> Band:
@@ -79,6 +80,10 @@ class Track:
             self.biases.append(log(wait_s / raw.p50_s))
         self.needs.append((wait_s - now.p50_s) / _unit_s(raw, now.p50_s))
         self.conclude()
+
+
+def _prior(value: float, seen: int) -> list[float]:
+    return [value] * max(0, PRIOR - seen // PRIOR)
 
 
 def _unit_s(raw: Band, p50_s: float) -> float:
