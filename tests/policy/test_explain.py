@@ -14,7 +14,7 @@ from scheduler.policy.explain import (
     position,
 )
 from scheduler.policy.states import TERMINAL, TaskState
-from scheduler.policy.types import PriorityClass, ResourceId, ResourceKind, ResourceView
+from scheduler.policy.types import PriorityClass, ResourceId, ResourceKind, ResourceView, TenantId, TenantView
 
 NOW = 1_800_000_000.0
 HIGH, NORMAL, LOW = PriorityClass.HIGH, PriorityClass.NORMAL, PriorityClass.LOW
@@ -217,3 +217,33 @@ def test_a_pool_names_all_that_holds_it(
 
 def test_a_pool_without_slots_says_so() -> None:
     assert explain_pool(around(slots=0), 1, None)[0].text == "The pool llm has no slots at the moment."
+
+
+@pytest.mark.parametrize(
+    ("limits", "codes", "text"),
+    [
+        (
+            {"start_rate": 5.0, "start_burst": 5.0, "start_level": 0.0},
+            ["tenant_start_rate"],
+            "is due in less than a second",
+        ),
+        ({"start_rate": 0.0}, ["tenant_start_rate"], "its limit is 0"),
+        (
+            {"max_in_flight": 3, "in_flight": 3},
+            ["tenant_in_flight"],
+            "3 tasks of the tenant acme run, and no more than 3 may",
+        ),
+        (
+            {"start_rate": 1.0, "start_level": 0.0, "max_in_flight": 0},
+            ["tenant_start_rate", "tenant_in_flight"],
+            "may start 1 tasks a second",
+        ),
+        ({"max_in_flight": 3, "in_flight": 2}, ["next"], "Nothing holds it back"),
+        ({}, ["next"], "Nothing holds it back"),
+    ],
+)
+def test_a_tenants_own_limits_are_named(limits: dict[str, float], codes: list[str], text: str) -> None:
+    view = TenantView(TenantId(1), start_level_at=NOW, **limits)  # type: ignore[arg-type]  # a builder
+    found = explain(task(), around(limits=view))
+    assert [reason.code for reason in found] == codes
+    assert text in found[0].text
