@@ -33,7 +33,7 @@ from scheduler.policy.types import (
     TenantView,
 )
 
-REACH_MIN: Final = 8
+REACH_MIN: Final = 2
 REACH_MAX: Final = 512
 _UNREAD: Final = 1 << 62
 """Unread lanes are given tenants and tasks from here on: after all real ones where everything else is equal."""
