@@ -1,4 +1,4 @@
-"""Replays one trace under several settings and adds up each; what `manage.py replay_trace` does in virtual time."""
+"""Replays one trace under several settings, in virtual time or live, and adds up each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from scheduler.replay.judged import judge
+from scheduler.replay.live import play_live
+from scheduler.replay.provider import Provider, simulator
 from scheduler.replay.settings import Setup
 from scheduler.replay.sizing import Size, recommend
 from scheduler.replay.summary import Summary, summarise
@@ -17,6 +19,17 @@ from scheduler.replay.world import lay_out
 def compare(trace: Trace, setups: Iterable[Setup], *, forecasts: int = 0) -> list[Summary]:
     """One summary for each of the settings, in their order. `forecasts` 0: their calibration is not asked for."""
     return [_summary(trace, setup, forecasts) for setup in setups]
+
+
+async def compare_live(trace: Trace, setup: Setup, *, speed: float, provider: Provider | None) -> Summary:
+    """The same of a live replay; `provider` None: the simulated one."""
+    works = lay_out(trace, setup)
+    if provider is None:
+        async with simulator() as simulated:
+            played = await play_live(works, setup, speed=speed, provider=simulated)
+    else:
+        played = await play_live(works, setup, speed=speed, provider=provider)
+    return replace(summarise(played), name=f"{setup.name}-live")
 
 
 def _summary(trace: Trace, setup: Setup, forecasts: int) -> Summary:

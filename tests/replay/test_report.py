@@ -69,6 +69,9 @@ def test_files_are_compared(file: Path, tmp_path: Path) -> None:
         (["--set", "slots=0"], "slots"),
         (["--setting", "base:rpm=1"], "Two settings are named 'base'"),
         ([f"--setting=v{n}:rpm=1" for n in range(12)], "at most 12"),
+        (["--live", "--setting", "x:rpm=1"], "takes one setting"),
+        (["--live", "--speed", "0"], "must be above 0"),
+        (["--live", "--provider", "http://127.0.0.1:1"], "go together"),
         (["--html", "/nowhere/r.html"], "cannot be written"),
     ],
 )

@@ -7,6 +7,7 @@ that the real API refuses for its shape.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -15,6 +16,8 @@ from scheduler.demo.provider_sim import bodies, content
 from scheduler.demo.provider_sim.settings import EMBEDDING_MODEL, MODELS, Settings
 
 INPUTS_MAX: Final = 2048
+SCRIPT: Final = re.compile(r"\[takes (\d{1,6}\.\d{1,6}) s, (\d{1,9}) tokens in, (\d{1,4}) out\]")
+"""A prompt that says what its answer is to be like, for traffic that is to be played back exactly."""
 
 
 class Refused(Exception):
@@ -41,6 +44,8 @@ class Ask:
     inputs: tuple[str, ...] | None = None
     dimensions: int = content.EMBEDDING_DIMENSIONS
     as_base64: bool = False
+    latency_s: float | None = None
+    """What a script says; None: drawn."""
 
 
 def parse_chat(body: bytes, settings: Settings) -> Ask:
@@ -60,6 +65,11 @@ def parse_chat(body: bytes, settings: Settings) -> Ask:
     wants = content.answer_tokens(model, prompt, median=median, sigma=sigma)
     output_tokens = wants if cap is None else min(cap, wants)
     input_tokens = max(1, content.count_tokens(prompt))
+    latency_s = None
+    script = SCRIPT.fullmatch(prompt) if settings.scripted else None
+    if script is not None:
+        latency_s, input_tokens, wants = float(script[1]), int(script[2]), int(script[3])
+        output_tokens = wants
     options = fields.get("stream_options")
     return Ask(
         model=model,
@@ -71,6 +81,7 @@ def parse_chat(body: bytes, settings: Settings) -> Ask:
         finish_reason="stop" if output_tokens == wants else "length",
         streams=fields.get("stream") is True,
         include_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        latency_s=latency_s,
     )
 
 

@@ -75,7 +75,8 @@ class Generation:
             await self._hang(fault)
             return
         state, ask = self.state, self.ask
-        latency_s = state.draw_latency_s(ask.model) + (fault.extra_s if fault is not None else 0.0)
+        drawn_s = state.draw_latency_s(ask.model) if ask.latency_s is None else ask.latency_s
+        latency_s = drawn_s + (fault.extra_s if fault is not None else 0.0)
         if ask.streams:
             await self._stream(latency_s, kind, leave)
             return

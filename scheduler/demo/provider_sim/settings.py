@@ -35,6 +35,7 @@ class Settings:
     output_tokens_median: float = 60.0
     output_tokens_sigma: float = 0.6
     seed: int = 1
+    scripted: bool = False
     api_key: str | None = None
     clock_skew_s: float = 0.0
     arrivals_max: int = 20_000
@@ -62,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--output-tokens-median", type=float, default=60.0, help="median length of an answer (%(default)s)")
     option("--output-tokens-sigma", type=float, default=0.6, help="spread of the length (%(default)s)")
     option("--seed", type=int, default=1, help="seed of latency and chance (%(default)s)")
+    option("--scripted", action="store_true", help="prompts like '[takes 0.25 s, 120 tokens in, 30 out]' are obeyed")
     option("--api-key", help="refuse requests without this bearer token")
     option("--clock-skew-s", type=float, default=0.0, help="how far this provider's clock is ahead (%(default)s)")
     option("--exit-on-stdin-eof", action="store_true", help="stop when standard input closes, as when its parent dies")

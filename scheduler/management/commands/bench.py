@@ -2,25 +2,16 @@
 
 import argparse
 import asyncio
-import os
-import secrets
-import subprocess
 import sys
 from dataclasses import asdict
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import orjson
-import psycopg
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
-from psycopg import sql
 
-from scheduler import conf
 from scheduler.bench.scenarios import SCENARIOS
-from scheduler.postgres import database_url, embedded_database
-
-INSIDE = "CRONOQ_BENCH_DATABASE"
+from scheduler.management.own_database import is_inside, run_in_own_database
 
 
 class Command(BaseCommand):
@@ -39,11 +30,10 @@ class Command(BaseCommand):
         if unknown:
             self.stderr.write(f"There is no scenario {unknown[0]!r}; there are: {', '.join(SCENARIOS)}.")
             sys.exit(2)
-        if INSIDE in os.environ:
+        if is_inside():
             asyncio.run(self._run(options["scenarios"] or list(SCENARIOS), options["set"]))
             return
-        with embedded_database():
-            sys.exit(_in_own_database())
+        sys.exit(run_in_own_database())
 
     async def _run(self, names: list[str], settings: list[str]) -> None:
         chosen = {
@@ -54,24 +44,3 @@ class Command(BaseCommand):
             for reading in await SCENARIOS[name](**chosen):
                 self.stdout.write(orjson.dumps(asdict(reading)).decode())
                 self.stdout.flush()
-
-
-def _in_own_database() -> int:
-    """Run the same command against a new database; returns its exit status."""
-    config = conf.current()
-    url = database_url(config)
-    name = f"cronoq_bench_{secrets.token_hex(4)}"
-    environment = os.environ | {
-        INSIDE: name,
-        "DATABASE_URL": urlunsplit(urlsplit(url)._replace(path=f"/{name}")),
-        "CRONOQ_SECRET_KEY": secrets.token_urlsafe(50),
-        "CRONOQ_ALLOWED_HOSTS": "127.0.0.1",
-        "CRONOQ_ORIGINS": "http://127.0.0.1",
-    }
-    with psycopg.connect(url, autocommit=True) as admin:
-        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        try:
-            # This very command with this very interpreter; nothing of it comes from outside.
-            return subprocess.run([sys.executable, *sys.argv], check=False, env=environment).returncode  # noqa: S603 - see above
-        finally:
-            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -1,0 +1,169 @@
+"""Replays work live: a real engine on a database made for it, calling a provider, at a chosen speed.
+
+At 20× everything that takes time takes a twentieth of it: gaps between arrivals, attempts, deadlines; rates are 20
+times as high. What does not shrink is the time of the product itself, so its overhead counts 20 times in what is told:
+in seconds of the trace. Waits are those of the database: from ready to the first start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from asgiref.sync import sync_to_async
+
+from scheduler.engine.doorbell import ring
+from scheduler.engine.runner import Engine
+from scheduler.errors import CronoqError
+from scheduler.policy.admission import Submission
+from scheduler.policy.declarations import LimitSettings, PoolSettings
+from scheduler.policy.types import ResourceKind, TaskId, TenantId
+from scheduler.replay.faults import ReplayRefused
+from scheduler.replay.provider import Provider
+from scheduler.replay.settings import Counts, LimitModel, Setup, TenantModel
+from scheduler.replay.summary import quantile
+from scheduler.replay.virtual import Fate, Played
+from scheduler.replay.world import Work
+from scheduler.services.pools import add_pool
+from scheduler.services.resources import add_resource
+from scheduler.services.submit import submit_each
+from scheduler.services.tenants import add_tenant
+from scheduler.store import replay as store
+
+TICK_S: Final = 0.004
+LOOK_EVERY_S: Final = 0.2
+STUCK_S: Final = 60.0
+"""When nothing has ended for so long after the last submission, the rest will not."""
+BATCH_MAX: Final = 200
+ACTOR: Final = "replay"
+
+in_thread = sync_to_async
+
+
+async def play_live(works: tuple[Work, ...], setup: Setup, *, speed: float, provider: Provider) -> Played:
+    """Submit the work as it came and see what becomes of it. The database must be empty but migrated."""
+    tenants = await in_thread(_lay)(works, setup, speed, provider)
+    async with _engine_running() as engine:
+        sent = await _submit_all(works, tenants, speed, provider)
+        await _until_done(engine)
+    found = {row.task: row for row in await in_thread(store.load_attempted)()}
+    fates = [Fate(work.request.at_s) for work in works]
+    for task, place in sent.places.items():
+        row, arrived_s = found.get(task), works[place].request.at_s
+        if row is not None:
+            started_s = arrived_s + (row.started_at - row.ready_at) * speed
+            ended_s = started_s + (row.finished_at - row.started_at) * speed
+            fates[place] = Fate(arrived_s, started_s, ended_s, row.succeeded, row.attempts)
+    return Played(setup, works, tuple(fates), f"live at {speed:g}×", sent.notes(fates))
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What was submitted: the place of each task's work, and how late it was, in seconds of the clock."""
+
+    places: dict[TaskId, int] = field(default_factory=dict)
+    lags_s: list[float] = field(default_factory=list)
+
+    def notes(self, fates: list[Fate]) -> tuple[str, ...]:
+        late_s = quantile(sorted(self.lags_s), 0.95) if self.lags_s else 0.0
+        again = sum(fate.attempts - 1 for fate in fates)
+        return (
+            f"95 % of requests came at most {1e3 * late_s:.0f} ms of the clock late; {again:,} attempts were retries.",
+        )
+
+
+def _lay(works: tuple[Work, ...], setup: Setup, speed: float, provider: Provider) -> dict[str, TenantId]:
+    """Declare limits, pools and tenants; returns the tenants' ids."""
+    for name, limit in setup.limits.items():
+        add_resource(name, *_limit(limit, speed), actor=ACTOR)
+    for name, pool in setup.pools.items():
+        needs = setup.needs(name)
+        config: dict[str, object] = {"base_url": provider.base_url, "model": provider.model}
+        for key, counts in (("quota_resource", Counts.REQUESTS), ("tokens_resource", Counts.TOKENS)):
+            found = next((need for need in needs if setup.limits[need].counts is counts), None)
+            config |= {} if found is None else {key: found}
+        config |= {} if provider.api_key_env is None else {"api_key_env": provider.api_key_env}
+        settings = PoolSettings(config=config, slots=pool.slots, slots_max=pool.slots)
+        add_pool(name, "llm", settings, actor=ACTOR)
+    return {
+        slug: TenantId(add_tenant(slug, weight=setup.tenants.get(slug, TenantModel()).weight, actor=ACTOR).id)
+        for slug in dict.fromkeys(work.tenant for work in works)
+    }
+
+
+def _limit(limit: LimitModel, speed: float) -> tuple[ResourceKind, LimitSettings]:
+    if limit.counts is Counts.CONCURRENCY:
+        return ResourceKind.SEMAPHORE, LimitSettings(permits=limit.permits, margin=0.0)
+    rate = limit.per_minute / 60.0 * speed
+    return ResourceKind.TOKEN_BUCKET, LimitSettings(rate=rate, burst=limit.burst, margin=limit.margin)
+
+
+@asynccontextmanager
+async def _engine_running() -> AsyncIterator[Engine]:
+    """An engine that leads and serves, until the block ends."""
+    engine, stop = Engine(), asyncio.Event()
+    running = asyncio.create_task(engine.run(stop))
+    try:
+        while not (engine.leading and engine.pools.offers()):
+            if running.done():
+                running.result()
+            await asyncio.sleep(TICK_S)
+        yield engine
+    finally:
+        stop.set()
+        await running
+
+
+async def _submit_all(
+    works: tuple[Work, ...], tenants: Mapping[str, TenantId], speed: float, provider: Provider
+) -> _Sent:
+    """Submit each piece of work when its time has come; those that no limit ever admits are left out."""
+    sent = _Sent()
+    rest = [(place, work) for place, work in enumerate(works) if work.refused is None]
+    rest.reverse()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while rest:
+        due: list[tuple[int, Work]] = []
+        while rest and len(due) < BATCH_MAX and rest[-1][1].request.at_s / speed <= loop.time() - began:
+            due.append(rest.pop())
+        if not due:
+            await asyncio.sleep(min(TICK_S, max(0.0, rest[-1][1].request.at_s / speed - (loop.time() - began))))
+            continue
+        items = [(tenants[work.tenant], _submission(work, speed, provider)) for _, work in due]
+        answers = await in_thread(submit_each)(items)
+        ring()
+        now = loop.time() - began
+        for (place, work), answer in zip(due, answers, strict=True):
+            if isinstance(answer, CronoqError):
+                raise ReplayRefused("The live replay ended: a request was not taken in.", [answer.detail])
+            sent.places[answer.id] = place
+            sent.lags_s.append(now - work.request.at_s / speed)
+    return sent
+
+
+def _submission(work: Work, speed: float, provider: Provider) -> Submission:
+    request, latest_s = work.request, work.latest_start_s
+    return Submission(
+        payload=provider.payload(work, speed=speed),
+        pool=work.pool,
+        priority=work.priority,
+        deadline_in_s=None if latest_s is None else (latest_s + work.expected_s - request.at_s) / speed,
+        duration_hint_s=work.expected_s / speed,
+        resources={name: amount for name, amount in work.amounts.items() if amount > 0.0},
+    )
+
+
+async def _until_done(engine: Engine) -> None:
+    """Wait for all tasks to end, or for nothing to happen any more."""
+    loop = asyncio.get_running_loop()
+    settled, since = -1, loop.time()
+    while await in_thread(store.count_open)():
+        if engine.settled != settled:
+            settled, since = engine.settled, loop.time()
+        elif loop.time() - since > STUCK_S:
+            return
+        await asyncio.sleep(LOOK_EVERY_S)

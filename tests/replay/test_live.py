@@ -1,0 +1,56 @@
+"""A live replay: the real engine, the simulated provider, a database; and the provider's script."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from scheduler.demo.provider_sim.asks import parse_chat
+from scheduler.demo.provider_sim.settings import Settings
+from scheduler.replay.comparing import compare, compare_live
+from scheduler.replay.provider import Provider
+from scheduler.replay.trace import Request, Trace
+from scheduler.replay.world import lay_out
+from tests.conftest import LiveDatabase
+from tests.replay.traffic import bursts, setup
+
+SPEED = 20.0
+
+
+@pytest.mark.acceptance
+def test_a_live_replay_does_to_every_request_what_virtual_time_does(live_database: LiveDatabase) -> None:
+    """One slot for all of a burst: whatever the machine does, no wait is shorter than in virtual time, none is lost."""
+    trace = bursts(40, every_s=10.0)
+    named = setup(
+        "slots=1", "noise=0", "seconds_per_request=1", "rpm=600", "tpm=900000", "concurrency=5", "tenants.a.weight=2"
+    )
+    (virtual,) = compare(trace, [named])
+    live = asyncio.run(compare_live(trace, named, speed=SPEED, provider=None))
+    assert (live.name, live.how) == ("base-live", "live at 20×")
+    assert (live.requests, live.refused, live.unfinished, live.failed) == (40, 0, 0, 0)
+    assert live.total.started == 40
+    assert live.total.p50 is not None
+    assert virtual.total.p50 is not None
+    # The provider takes its time under any load; what the product adds on a busy machine has no bound here.
+    assert live.total.p50 >= 0.8 * virtual.total.p50
+    assert "attempts were retries" in live.notes[0]
+
+
+def test_a_request_tells_the_simulator_what_to_answer() -> None:
+    work = lay_out(Trace("t", 0.0, (Request(0.0, 4808, 10),)), setup("noise=0"))[0]
+    payload = Provider(base_url="http://x/v1", model="sim-small", simulated=True).payload(work, speed=2.0)
+    scripted = parse_chat(payload.encode(), Settings(scripted=True))
+    assert (scripted.input_tokens, scripted.output_tokens) == (4808, 10)
+    assert scripted.latency_s == pytest.approx(work.expected_s / 2.0, abs=1e-6)
+    plain = parse_chat(payload.encode(), Settings())
+    assert plain.latency_s is None
+    assert plain.input_tokens < 100
+
+
+def test_another_provider_gets_as_many_tokens_and_a_bound_for_the_answer() -> None:
+    work = lay_out(Trace("t", 0.0, (Request(0.0, 4808, 0),)), setup())[0]
+    body = json.loads(Provider(base_url="http://x/v1", model="m").payload(work, speed=1.0))
+    assert (body["model"], body["max_tokens"]) == ("m", 1)
+    assert len(body["messages"][0]["content"].split()) == 4808
