@@ -74,3 +74,11 @@ def test_claiming_and_settling_find_tasks_by_id() -> None:
     assert "Index Scan using task_pkey on task t" in plan, plan
     assert "Seq Scan on task" not in plan, plan
     assert "task_ready_by_lane" not in plan, "the whole backlog would be read for each plan"
+
+
+def test_a_submission_looks_up_the_depths_it_needs_and_no_others() -> None:
+    params = {"pools": ["p"], "resources": ["r"], "kinds": ["k"], "tenants": [1]}
+    lines = plan_of("submit.sql", "read_terms", params).splitlines()
+    looks = [line for line in lines if " on waiting_depth" in line]
+    assert len(looks) == 2
+    assert all("Index Scan using waiting_depth_pkey" in line for line in looks), looks

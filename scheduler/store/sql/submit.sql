@@ -11,17 +11,22 @@ SELECT
      WHERE name = ANY(%(pools)s))::text,
     (SELECT json_agg(json_build_array(name, id, kind, rate, burst, permits)) FROM resource
      WHERE name = ANY(%(resources)s))::text,
-    (SELECT json_agg(json_build_array(p.id, p.name, p.max_pending, p.overflow,
-                                      coalesce(d.waiting + d.running, 0) + ids.since, coalesce(s.level, 0),
-                                      coalesce(s.degrades, false), s.predicted_s, coalesce(s.started_per_s, 0)))
-     FROM pool p
-     LEFT JOIN pool_state s ON s.pool_id = p.id
-     LEFT JOIN waiting_depth d ON d.scope = 'pool' AND d.scope_id = p.id
+    -- Depths one by one: a join would be planned as a look at every tenant's.
+    (SELECT json_agg(json_build_array(
+                p.id, p.name, p.max_pending, p.overflow,
+                coalesce((SELECT d.waiting + d.running FROM waiting_depth d
+                          WHERE d.scope = 'pool' AND d.scope_id = p.id), 0) + ids.since,
+                coalesce(s.level, 0), coalesce(s.degrades, false), s.predicted_s, coalesce(s.started_per_s, 0)))
+     FROM pool p LEFT JOIN pool_state s ON s.pool_id = p.id
      WHERE p.name = ANY(%(pools)s))::text,
-    (SELECT json_agg(json_build_array(t.id, t.slug, t.max_queued, coalesce(d.waiting + d.running, 0) + ids.since))
-     FROM tenant t LEFT JOIN waiting_depth d ON d.scope = 'tenant' AND d.scope_id = t.id
+    (SELECT json_agg(json_build_array(
+                t.id, t.slug, t.max_queued,
+                coalesce((SELECT d.waiting + d.running FROM waiting_depth d
+                          WHERE d.scope = 'tenant' AND d.scope_id = t.id), 0) + ids.since))
+     FROM tenant t
      WHERE t.id = ANY(%(tenants)s) AND t.max_queued IS NOT NULL)::text
-FROM (SELECT last_value - coalesce((SELECT before_task_id FROM fold_mark WHERE id = 1), 0) AS since FROM task_id_seq) ids;
+FROM (SELECT last_value - coalesce((SELECT before_task_id FROM fold_mark WHERE id = 1), 0) AS since
+      FROM task_id_seq OFFSET 0) ids;
 
 -- name: find_demand
 SELECT id FROM demand WHERE resource_ids = %(resources)s::bigint[];
