@@ -38,6 +38,9 @@ REACH_MAX: Final = 512
 _UNREAD: Final = 1 << 62
 """Unread lanes are given tenants and tasks from here on: after all real ones where everything else is equal."""
 
+Arrivals = tuple[int, int]
+"""How often something came to a lane since the counts were folded, and the mark of the last time."""
+
 GroupKey = tuple[PoolId, PriorityClass, DemandId]
 
 
@@ -69,7 +72,7 @@ class LaneBook:
         self.in_pool: Counter[PoolId] = Counter()
         self.folds: int | None = None
         self.always: list[LaneKey] = []
-        self._seen: Mapping[LaneKey, int] = {}
+        self._seen: Mapping[LaneKey, Arrivals] = {}
         self._place: dict[LaneKey, float] = {}
         self._groups: dict[GroupKey, _Group] = defaultdict(_Group)
         self._counters: dict[tuple[TenantId, PriorityClass], FairCounter] = {}
@@ -84,11 +87,11 @@ class LaneBook:
         clocks: Mapping[PriorityClass, float],
         *,
         folds: int,
-        arrivals: Mapping[LaneKey, int],
+        arrivals: Mapping[LaneKey, Arrivals],
     ) -> None:
         """Forget everything but how far to look, and know these lanes by the time since which their heads are ready.
 
-        `arrivals` counts what came to lanes since the counts were folded for the `folds`-th time: it is in `lanes`.
+        `arrivals` is what came to lanes since the counts were folded for the `folds`-th time: it is in `lanes`.
         """
         self.folds = folds
         self._seen = arrivals
@@ -106,7 +109,7 @@ class LaneBook:
         for group, known in self._groups.items():
             known.reach = reach.get(group, REACH_MAX)
 
-    def arrived(self, arrivals: Mapping[LaneKey, int], *, now: float) -> list[LaneKey]:
+    def arrived(self, arrivals: Mapping[LaneKey, Arrivals], *, now: float) -> list[LaneKey]:
         """Take note of what came since the last look; the lanes that had no work before."""
         new = [k for k, n in arrivals.items() if self._seen.get(k) != n and k not in self.ready_since]
         self._seen = arrivals

@@ -68,8 +68,8 @@ class InFlight:
 class Control:
     """What a plan reads before it looks at any task.
 
-    What live leases hold is in `in_flight`. `arrivals` counts, by lane, what came since the counts were last folded,
-    which they were `folds` times; `always` names the lanes that every plan looks at.
+    What live leases hold is in `in_flight`. `arrivals` says, by lane, how often something came since the counts were
+    last folded, and its last mark; they were folded `folds` times; `always` names the lanes that every plan looks at.
     """
 
     now: float
@@ -77,7 +77,7 @@ class Control:
     pools: list[PoolRow]
     in_flight: list[InFlight]
     workers: list[tuple[WorkerId, dict[PoolId, int]]]
-    arrivals: dict[LaneKey, int]
+    arrivals: dict[LaneKey, tuple[int, int]]
     folds: int
     always: list[LaneKey]
 
@@ -112,7 +112,7 @@ def load_control(*, fresh_s: float) -> Control:
             (WorkerId(worker), {PoolId(int(pool)): int(slots) for pool, slots in offered.items()})
             for worker, offered in _parsed(workers)
         ],
-        arrivals={_lane_key(*lane): n for *lane, n in _parsed(arrivals)},
+        arrivals={_lane_key(*lane): (times, last) for *lane, times, last in _parsed(arrivals)},
         folds=folds,
         always=[_lane_key(*lane) for lane in _parsed(always)],
     )

@@ -169,11 +169,13 @@ def test_arrivals_bring_a_lane_back_and_are_counted_once() -> None:
     assert not book.ready_since
     assert book.in_pool[PoolId(1)] == 0
     assert book.look({PoolId(1): 1}) is None
-    assert book.arrived({key: 1}, now=2.0) == [key]
+    assert book.arrived({key: (1, 1)}, now=2.0) == [key]
     book.strike(key)
-    assert book.arrived({key: 1}, now=3.0) == [], "what was seen is not new"
-    assert book.arrived({key: 2}, now=3.0) == [key]
-    assert book.arrived({key: 3}, now=4.0) == [], "it is known already"
+    assert book.arrived({key: (1, 1)}, now=3.0) == [], "what was seen is not new"
+    assert book.arrived({key: (1, 2)}, now=3.0) == [key], "as many as before, but others: they were folded in between"
+    book.strike(key)
+    assert book.arrived({key: (2, 2)}, now=3.0) == [key], "one of a transaction that took longer"
+    assert book.arrived({key: (3, 3)}, now=4.0) == [], "it is known already"
     book.strike(LaneKey(PoolId(9), NORMAL, TenantId(9), key.demand))
 
 

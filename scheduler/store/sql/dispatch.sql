@@ -36,9 +36,10 @@ SELECT
      ) f)::text,
     (SELECT json_agg(json_build_array(w.id, w.slots) ORDER BY w.id) FROM worker w
      WHERE NOT w.draining AND w.seen_at > clock_timestamp() - make_interval(secs => %(fresh_s)s))::text,
-    -- What came to lanes since the counts were folded, and how often they were.
-    (SELECT json_agg(json_build_array(a.pool_id, a.priority, a.tenant_id, a.demand_id, a.n))
-     FROM (SELECT pool_id, priority, tenant_id, demand_id, count(*) AS n FROM task_delta
+    -- What came to lanes since the counts were folded: how often, and the last of it (a fold in between may leave as many
+    -- as there were); and how often they were folded.
+    (SELECT json_agg(json_build_array(a.pool_id, a.priority, a.tenant_id, a.demand_id, a.times, a.last))
+     FROM (SELECT pool_id, priority, tenant_id, demand_id, count(*) AS times, max(id) AS last FROM task_delta
            WHERE counter = 'ready' AND n > 0 GROUP BY 1, 2, 3, 4) a)::text,
     (SELECT last_value FROM task_fold_seq),
     -- Lanes that every plan looks at: those with a deadline, and those for whose head something is set aside.
