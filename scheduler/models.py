@@ -14,7 +14,9 @@ from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from scheduler.policy.bounds import Overflow
+from scheduler.policy.fixed_starts import OnMiss
 from scheduler.policy.graph import EdgeCondition, JoinPolicy, UnknownDependency
+from scheduler.policy.schedules import CatchUp, Fate, Overlap
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import Outcome, PriorityClass, ResourceKind
 
@@ -96,6 +98,7 @@ class Pool(models.Model):
     max_pending = models.PositiveIntegerField(default=100_000, db_default=100_000)
     overflow = models.CharField(max_length=11, default="reject", db_default="reject", choices=_choices(Overflow))
     allow_degraded = models.BooleanField(default=False, db_default=False)
+    reservable_fraction = models.FloatField(default=0.5, db_default=0.5)
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_by = models.CharField(max_length=200, blank=True)
     pause_reason = models.CharField(max_length=500, blank=True)
@@ -116,6 +119,10 @@ class Pool(models.Model):
             ),
             CheckConstraint(name="pool_overflow_known", condition=Q(overflow__in=[o.value for o in Overflow])),
             CheckConstraint(name="pool_attempts_at_least_one", condition=Q(max_attempts__gte=1)),
+            CheckConstraint(
+                name="pool_reservable_fraction_in_range",
+                condition=Q(reservable_fraction__gte=0, reservable_fraction__lte=1),
+            ),
             CheckConstraint(name="pool_lease_ttl_at_least_one_s", condition=Q(lease_ttl_s__gte=1)),
             CheckConstraint(
                 name="pool_unknown_dependency_known",
@@ -235,6 +242,7 @@ class Task(models.Model):
     ready_at = models.DateTimeField(null=True)
     due_at = models.DateTimeField(null=True)
     latest_start = models.DateTimeField(null=True)
+    start_by = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     expected_s = models.FloatField()
     amounts = ArrayField(models.FloatField())
@@ -266,6 +274,12 @@ class Task(models.Model):
             ),
             # store/sql/promote.sql: promote_due
             Index(name="task_due", fields=["due_at", "id"], condition=Q(state__in=["scheduled", "retrying"])),
+            # store/sql/dispatch.sql: read_control; store/sql/missing.sql: end_overdue, overdue_blocked
+            Index(
+                name="task_start_by",
+                fields=["start_by", "id"],
+                condition=Q(start_by__isnull=False, state__in=["blocked", "scheduled", "ready", "retrying"]),
+            ),
             # store/sql/tasks.sql: list_tasks of state:failed,dead_lettered
             Index(
                 name="task_failed",
@@ -296,6 +310,34 @@ class TaskPayload(models.Model):
             Index(name="task_payload_by_tenant", fields=["tenant_id", "-task_id"]),
             # store/sql/groups.sql: waiting_members, count_members
             Index(name="task_payload_by_group", fields=["group_id", "task_id"], condition=Q(group_id__isnull=False)),
+        ]
+
+
+class FixedStart(models.Model):
+    """A start that was promised, with the slot that is booked for it. Kept after it, to count how many were met.
+
+    `expires_at` is what the task's own expiry says, which holds also after a first start in time.
+    """
+
+    task_id = models.BigIntegerField(primary_key=True)
+    pool_id = models.BigIntegerField()
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    held_from = models.DateTimeField()
+    tolerance_s = models.FloatField()
+    on_miss = models.CharField(max_length=8)
+    expires_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "fixed_start"
+        constraints = [
+            CheckConstraint(name="fixed_start_on_miss_known", condition=Q(on_miss__in=[o.value for o in OnMiss])),
+        ]
+        indexes = [
+            # store/sql/dispatch.sql: read_control
+            Index(name="fixed_start_near", fields=["starts_at", "task_id"]),
+            # store/sql/fixed_starts.sql: read_bookings
+            Index(name="fixed_start_bookings", fields=["pool_id", "ends_at"]),
         ]
 
 
@@ -617,6 +659,68 @@ class Leader(models.Model):
 
     class Meta:
         db_table = "leader"
+
+
+class Schedule(models.Model):
+    """A task that is submitted again and again, at the times that a cron expression names in a time zone.
+
+    `next_at` is the nominal time that is decided next, NULL when the expression names none any more. It is computed
+    from the one before, so that it passes every time once. `last_task_id`: the task of the newest occurrence.
+    """
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT)
+    name = models.CharField(max_length=64)
+    cron = models.CharField(max_length=200)
+    time_zone = models.CharField(max_length=64)
+    task = models.JSONField()
+    overlap = models.CharField(max_length=16, choices=_choices(Overlap))
+    catch_up = models.CharField(max_length=4, choices=_choices(CatchUp))
+    next_at = models.DateTimeField(null=True)
+    last_task_id = models.BigIntegerField(null=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    paused_by = models.CharField(max_length=200, blank=True)
+    pause_reason = models.CharField(max_length=500, blank=True)
+    version = models.BigIntegerField(default=1, db_default=1)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "schedule"
+        constraints = [
+            UniqueConstraint(name="schedule_per_tenant", fields=["tenant", "name"]),
+            CheckConstraint(name="schedule_overlap_known", condition=Q(overlap__in=[o.value for o in Overlap])),
+            CheckConstraint(name="schedule_catch_up_known", condition=Q(catch_up__in=[c.value for c in CatchUp])),
+        ]
+        indexes = [
+            # store/sql/schedules.sql: read_due, next_nominal
+            Index(name="schedule_due", fields=["next_at", "id"], condition=Q(paused_at__isnull=True)),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Occurrence(models.Model):
+    """What became of one nominal time of a schedule; there is at most one for each."""
+
+    schedule = models.ForeignKey(Schedule, on_delete=models.CASCADE, related_name="occurrences")
+    nominal_at = models.DateTimeField()
+    fate = models.CharField(max_length=9, choices=_choices(Fate))
+    reason = models.CharField(max_length=500, blank=True)
+    task_id = models.BigIntegerField(null=True)
+    decided_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "occurrence"
+        constraints = [
+            UniqueConstraint(name="occurrence_once", fields=["schedule", "nominal_at"]),
+            CheckConstraint(name="occurrence_fate_known", condition=Q(fate__in=[f.value for f in Fate])),
+        ]
+        indexes = [
+            # store/sql/schedules.sql: read_waiting
+            Index(name="occurrence_queued", fields=["schedule", "nominal_at"], condition=Q(fate="queued")),
+            # store/sql/schedules.sql: forget_occurrences
+            Index(name="occurrence_by_age", fields=["decided_at"]),
+        ]
 
 
 class ApiToken(models.Model):

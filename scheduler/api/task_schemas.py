@@ -13,13 +13,15 @@ from pydantic.config import JsonDict
 
 from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.bodies import PAYLOAD_BYTES_MAX
-from scheduler.api.fields import Ahead, Json, Moment, Name, Number, Priority, Reason, Seconds, Text
+from scheduler.api.fields import YEAR_S, Ahead, Json, Moment, Name, Number, Priority, Reason, Seconds, Text
 from scheduler.api.forecast_schemas import BandOut
 from scheduler.api.graph_schemas import AfterIn, AfterOut, GroupName, Join, present_after
+from scheduler.api.retry_schemas import RetryIn, retry_settings
 from scheduler.errors import FieldError, Refused
-from scheduler.policy.admission import ATTEMPTS_MAX, RetrySettings, Submission
+from scheduler.policy.admission import Submission
 from scheduler.policy.calibration import Band
 from scheduler.policy.explain import Reason as WaitingReason
+from scheduler.policy.fixed_starts import OnMiss
 from scheduler.policy.graph import EDGES_PER_TASK_MAX
 from scheduler.policy.payload import fault_in_json
 from scheduler.policy.types import PriorityClass
@@ -38,16 +40,6 @@ EXAMPLE: Final[JsonDict] = {
 }
 
 
-class RetryIn(In):
-    """How often and how soon a task is tried again; what is left out follows its pool."""
-
-    max_attempts: Annotated[int, Field(strict=True, ge=1, le=ATTEMPTS_MAX)] | None = None
-    initial_backoff: Annotated[Number, Field(ge=0, le=86_400)] | None = None
-    multiplier: Annotated[Number, Field(ge=1, le=100)] | None = None
-    max_backoff: Annotated[Number, Field(ge=0, le=86_400)] | None = None
-    jitter: Annotated[bool, Field(strict=True)] | None = None
-
-
 class TaskIn(In):
     """A task to run."""
 
@@ -64,6 +56,13 @@ class TaskIn(In):
     deadline_at: Moment | None = None
     start_in: Ahead | None = None
     start_at: Moment | None = None
+    tolerance: Annotated[Number, Field(ge=0, le=3_600)] | None = Field(
+        None, description="Seconds that the start may be late (1 if on_miss is given): makes it a fixed start"
+    )
+    on_miss: OnMiss | None = Field(None, description="What happens to a fixed start that is later: run_late if unsaid")
+    expires_in: Annotated[Number, Field(gt=0, le=YEAR_S)] | None = Field(
+        None, description="Seconds from now after which it is missed if it has not started"
+    )
     duration_hint: Seconds | None = None
     timeout: Seconds | None = Field(None, description="Seconds that one attempt may take")
     retry: RetryIn | None = None
@@ -94,9 +93,12 @@ class TaskIn(In):
             deadline_in_s=self.deadline_in,
             start_at=_unix(self.start_at),
             start_in_s=self.start_in,
+            tolerance_s=self.tolerance,
+            on_miss=self.on_miss,
+            expires_in_s=self.expires_in,
             duration_hint_s=self.duration_hint,
             timeout_s=self.timeout,
-            retry=_retry(self.retry),
+            retry=retry_settings(self.retry),
             resources=self.resources,
             tags=self.tags,
             after=tuple(each.dependency() for each in self.after),
@@ -378,18 +380,6 @@ def _payload(value: object, where: tuple[str | int, ...]) -> str:
         )
         raise Refused(detail, code="payload_too_large", errors=(FieldError((*where, "payload"), detail),))
     return text.decode()
-
-
-def _retry(retry: RetryIn | None) -> RetrySettings | None:
-    if retry is None:
-        return None
-    return RetrySettings(
-        max_attempts=retry.max_attempts,
-        initial_backoff_s=retry.initial_backoff,
-        multiplier=retry.multiplier,
-        max_backoff_s=retry.max_backoff,
-        jitter=retry.jitter,
-    )
 
 
 def _unix(moment: datetime | None) -> float | None:

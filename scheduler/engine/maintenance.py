@@ -13,6 +13,7 @@ from scheduler.services import heartbeat
 from scheduler.services.autoscale import autoscale
 from scheduler.services.forecast import Memory, renew_forecast
 from scheduler.services.graphs import tend
+from scheduler.services.missing import end_overdue_blocked
 from scheduler.services.settle import reap
 from scheduler.services.snapshot import Counted, take_snapshot
 from scheduler.services.sweep import sweep, vacuum
@@ -100,6 +101,9 @@ class Maintenance:
             DOORBELL.ring(Bell.SETTLED)
         if await self._db.call(tend):
             DOORBELL.ring(Bell.WORK)
+        if await self._db.call(end_overdue_blocked):
+            DOORBELL.ring(Bell.WORK)
+            DOORBELL.ring(Bell.SETTLED)
         if await self._db.call(autoscale):
             DOORBELL.ring(Bell.WORK)
         self._foreseen = await self._db.call(renew_forecast, self._foreseen)

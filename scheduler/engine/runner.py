@@ -4,6 +4,7 @@
   up what another one's plan gave it.
 - settle: reports of ended attempts go to the database in batches.
 - maintain: leadership, pools, and for the leader the reaper, the snapshot and the sweeping.
+- schedules: the leader submits what is due at its time.
 - fence: stops what runs under a lease that could not be renewed in time, before it may run elsewhere.
 - renewal: in a thread of its own (`renewal`).
 
@@ -34,6 +35,7 @@ from scheduler.engine.outbox import Outbox
 from scheduler.engine.pools import Pools
 from scheduler.engine.renewal import Renewal
 from scheduler.engine.settings import EngineSettings
+from scheduler.engine.timekeeper import Timekeeper
 from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.retry import Failure
 from scheduler.policy.types import FailureClass, Hold, LeasedTask, LeaseId, Outcome, PoolId, WorkerId
@@ -86,6 +88,7 @@ class Engine:
         self._outbox = Outbox(self._settle_db, batch_max=self.settings.settle_batch_max)
         self._renewal = Renewal(self.id, self, register=self._register)
         maintenance = Maintenance(self)
+        timekeeper = Timekeeper(self)
         off = [DOORBELL.on(Bell.WORK, self._rung), DOORBELL.on(Bell.SETTLED, self._slots_freed)]
         await self._until_done(maintenance.begin, stop)
         self._renewal.start()
@@ -97,6 +100,7 @@ class Engine:
         loops = [
             asyncio.create_task(self._forever("dispatch", self._dispatch_once, stop)),
             asyncio.create_task(self._forever("maintain", maintenance.once, stop)),
+            asyncio.create_task(self._forever("schedules", timekeeper.once, stop)),
         ]
         await stop.wait()
         self._draining = True
@@ -110,6 +114,7 @@ class Engine:
         self._renewal.stop()
         for take_off in off:
             take_off()
+        timekeeper.close()
         await self._leave(maintenance)
 
     def abandon(self) -> None:

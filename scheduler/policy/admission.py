@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scheduler.errors import FieldError, Refused
+from scheduler.policy.fixed_starts import FixedStart, OnMiss, fix
 from scheduler.policy.graph import Dependency, JoinPolicy
 from scheduler.policy.limits import fits_ever
 from scheduler.policy.states import TaskState
@@ -54,6 +55,9 @@ class Submission:
     deadline_in_s: float | None = None
     start_at: float | None = None
     start_in_s: float | None = None
+    tolerance_s: float | None = None
+    on_miss: OnMiss | None = None
+    expires_in_s: float | None = None
     duration_hint_s: float | None = None
     timeout_s: float | None = None
     retry: RetrySettings | None = None
@@ -77,11 +81,16 @@ class PoolTerms:
     awaits: bool = False
     await_timeout_s: float | None = None
     learned_s: Mapping[str, float] = field(default_factory=dict)
+    slots_max: int = 1
+    reservable_fraction: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The row that a submission becomes. `needs` is in ascending resource id order; `amounts` goes with it."""
+    """The row that a submission becomes. `needs` is in ascending resource id order; `amounts` goes with it.
+
+    `start_by`: after this it must not start; `expires_at` is what its expiry alone says of that.
+    """
 
     pool: PoolId
     state: TaskState
@@ -93,6 +102,9 @@ class Admitted:
     max_attempts: int
     needs: tuple[ResourceId, ...]
     amounts: tuple[float, ...]
+    start_by: float | None = None
+    expires_at: float | None = None
+    fixed: FixedStart | None = None
 
 
 def admit(
@@ -108,18 +120,28 @@ def admit(
     needs = _needs(submission, resources)
     expected_s = submission.duration_hint_s or pool.learned_s.get(submission.kind) or pool.duration_default_s
     deadline_at = _deadline(submission, now)
-    due_at = _due(submission, now)
+    due_at, fixed = _start(submission, now, expected_s, pool)
+    latest_starts = [] if deadline_at is None else [deadline_at - expected_s]
+    expires_at = _expiry(submission, due_at, now)
+    start_bys = [] if expires_at is None else [expires_at]
+    if fixed is not None:
+        latest_starts.append(fixed.latest_start)
+        if fixed.start_by is not None:
+            start_bys.append(fixed.start_by)
     return Admitted(
         pool=pool.id,
         state=TaskState.READY if due_at is None else TaskState.SCHEDULED,
         ready_at=now if due_at is None else None,
         due_at=due_at,
         deadline_at=deadline_at,
-        latest_start=None if deadline_at is None else deadline_at - expected_s,
+        latest_start=min(latest_starts, default=None),
         expected_s=expected_s,
         max_attempts=_max_attempts(submission, pool),
         needs=tuple(resource for resource, _ in needs),
         amounts=tuple(amount for _, amount in needs),
+        start_by=min(start_bys, default=None),
+        expires_at=expires_at,
+        fixed=fixed,
     )
 
 
@@ -156,15 +178,40 @@ def _deadline(submission: Submission, now: float) -> float | None:
     return None if submission.deadline_in_s is None else now + submission.deadline_in_s
 
 
-def _due(submission: Submission, now: float) -> float | None:
-    due_at = submission.start_at
-    if due_at is None and submission.start_in_s is not None:
-        due_at = now + submission.start_in_s
-    if due_at is None or due_at <= now:
-        return None
-    if due_at - now > START_AHEAD_MAX_S:
+def _start(
+    submission: Submission, now: float, expected_s: float, pool: PoolTerms
+) -> tuple[float | None, FixedStart | None]:
+    """When it is due, None for at once; and the promise, if it is a fixed start."""
+    start_at = submission.start_at
+    if start_at is None and submission.start_in_s is not None:
+        start_at = now + submission.start_in_s
+    is_fixed = submission.tolerance_s is not None or submission.on_miss is not None
+    if start_at is None:
+        if is_fixed:
+            loc = "tolerance" if submission.tolerance_s is not None else "on_miss"
+            raise _refused("no_start", (loc,), "Only a task with a start time has this; give start_in or start_at.")
+        return None, None
+    if start_at - now > START_AHEAD_MAX_S:
         raise _refused("start_too_far", ("start_at",), "A start may be at most 366 days ahead.")
-    return due_at
+    fixed = None
+    if is_fixed:
+        fixed = fix(
+            start_at,
+            expected_s=expected_s,
+            pool_duration_s=pool.duration_default_s,
+            tolerance_s=submission.tolerance_s,
+            on_miss=submission.on_miss,
+        )
+    return (start_at if start_at > now else None), fixed
+
+
+def _expiry(submission: Submission, due_at: float | None, now: float) -> float | None:
+    if submission.expires_in_s is None:
+        return None
+    expires_at = now + submission.expires_in_s
+    if due_at is not None and expires_at <= due_at:
+        raise _refused("expires_before_start", ("expires_in",), "It would expire before its start time.")
+    return expires_at
 
 
 def _max_attempts(submission: Submission, pool: PoolTerms) -> int:

@@ -137,12 +137,12 @@ class PoolSlots:
 
     __slots__ = ("connected", "free", "id", "workers")
 
-    def __init__(self, pool: PoolId, slots_left: int, workers: list[WorkerView]) -> None:
+    def __init__(self, pool: PoolId, slots_left: int, workers: list[WorkerView], reserved: int = 0) -> None:
         self.id = pool
         self.connected = bool(workers)
         self.workers: list[tuple[int, WorkerId]] = [(-w.free_slots, w.id) for w in workers if w.free_slots > 0]
         heapify(self.workers)
-        self.free = max(0, min(slots_left, -sum(free for free, _ in self.workers)))
+        self.free = max(0, min(slots_left, -sum(free for free, _ in self.workers)) - reserved)
 
     def take(self) -> WorkerId:
         """Use one slot of the least loaded worker."""

@@ -16,6 +16,10 @@ URGENCY_WINDOW_MIN_S: Final = 5.0
 """Urgency of a deadline begins at least this long before the latest start."""
 
 
+FIXED_POINTS: Final = 100_000.0
+"""What puts a fixed start, when its time has come, before everything that has no promise."""
+
+
 @dataclass(frozen=True, slots=True)
 class OrderPolicy:
     """Constants of the score. `base`, `shares` go by class, critical first.
@@ -56,5 +60,7 @@ def score(task: TaskView, priority: PriorityClass, *, now: float, policy: OrderP
     points = policy.base[priority] + (min(aged, policy.age_cap) if aged > 0.0 else 0.0)
     if task.latest_start is None:
         return points
+    if task.fixed:
+        points += FIXED_POINTS
     window_s = max(URGENCY_WINDOW_MIN_S, task.expected_s)
     return points + urgency(task.latest_start - now, window_s, policy)

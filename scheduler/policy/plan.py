@@ -2,6 +2,7 @@
 
 The planner repeats, across all pools with a free slot, until no slot or no startable lane is left:
 
+0. a fixed start whose time has come takes the slot that was kept for it;
 1. class: one that is owed its share goes first, otherwise the class whose best head scores highest;
 2. tenant: within the class, the lowest virtual counter;
 3. lane: within the tenant, the head that scores highest (ties: ready time, then id);
@@ -21,7 +22,7 @@ from scheduler.policy.asides import Asides
 from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots
 from scheduler.policy.fairness import accrue, charged, is_owed
 from scheduler.policy.gates import lacks, spoken_for
-from scheduler.policy.order import DEFAULT_ORDER, OrderPolicy
+from scheduler.policy.order import DEFAULT_ORDER, FIXED_POINTS, OrderPolicy
 from scheduler.policy.quotas import Quota
 from scheduler.policy.seating import seated
 from scheduler.policy.types import (
@@ -68,6 +69,7 @@ class _Planner:
         self.levels = {r.id: Level(r, self.now) for r in snapshot.resources.values()}
         self.demands: dict[tuple[DemandId, PriorityClass | None], Demand] = {}
         self.has_floors = any(level.floors is not None for level in self.levels.values())
+        self.fixed = any(lane.urgent and lane.urgent[0].fixed for lane in snapshot.lanes)
         self.quotas = {t.id: Quota(t, self.now) for t in snapshot.tenants.values() if t.limited}
         self.pools: dict[PoolId, PoolSlots] = {}
         self.groups: dict[tuple[PoolId, PriorityClass], Group] = {}
@@ -91,7 +93,7 @@ class _Planner:
         for worker in self.snapshot.workers:
             offers[worker.pool].append(worker)
         for pool in self.snapshot.pools.values():
-            self.pools[pool.id] = PoolSlots(pool.id, pool.slots - pool.running, offers[pool.id])
+            self.pools[pool.id] = PoolSlots(pool.id, pool.slots - pool.running, offers[pool.id], pool.reserved)
 
     def _admit_lanes(self) -> None:
         for lane in self.snapshot.lanes:
@@ -157,7 +159,7 @@ class _Planner:
     # The loop
 
     def run(self, starts_max: int) -> Plan:
-        while (choice := self._choose()) is not None:
+        while (choice := self._promised() or self._choose()) is not None:
             group, queue = choice
             head = queue.head
             assert head is not None  # noqa: S101 - a lane without a head is never chosen
@@ -173,6 +175,20 @@ class _Planner:
                 break
             self._start(group, queue, head)
         return self._finish()
+
+    # 0. Fixed starts
+
+    def _promised(self) -> tuple[Group, LaneQueue] | None:
+        """The lane of the fixed start that is the latest, while one can start."""
+        if not self.fixed:
+            return None
+        heads = [(group.best_head(), group) for group in self.groups.values() if group.alive and group.pool.free]
+        promised = [(head, group) for head, group in heads if head is not None and head[0] <= -FIXED_POINTS]
+        if not promised:
+            self.fixed = False
+            return None
+        head, group = min(promised, key=lambda entry: entry[0])
+        return group, group.lanes[head[3]]
 
     # 1. Class
 

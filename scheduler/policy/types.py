@@ -98,7 +98,8 @@ class TaskView(NamedTuple):
     """A ready task as the planner sees it.
 
     `amounts` goes with the demand's `resources`, one for one. `expected_s` is the expected duration;
-    `latest_start` is deadline minus that, or None without a deadline.
+    `latest_start` is deadline minus that, or None without a deadline. `fixed`: its start was promised for this moment,
+    and a slot kept for it; it goes before everything else.
     """
 
     id: TaskId
@@ -106,6 +107,7 @@ class TaskView(NamedTuple):
     latest_start: float | None
     expected_s: float
     amounts: tuple[float, ...]
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +128,13 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """A pool: `slots` tasks may run at once over all workers, `running` do."""
+    """A pool: `slots` tasks may run at once over all workers, `running` do, `reserved` are kept for starts ahead."""
 
     id: PoolId
     slots: int
     running: int
     paused: bool = False
+    reserved: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from scheduler.policy.types import (
     WorkerId,
     WorkerView,
 )
+from scheduler.services.missing import end_overdue
 from scheduler.store import dispatch as store
 
 PROMOTE_MAX: Final = 1_000
@@ -42,7 +43,7 @@ PROMOTE_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """What one dispatch did. `look_again_at` and `next_due_at` are the next times at which the clock alone matters.
+    """What one dispatch did. `look_again_at`, `next_due_at`, `next_miss_at`: when next the clock alone matters.
 
     `holds` has one entry per pool: what kept it from starting more. `again` asks for another dispatch at once.
     `waiting` is False when every ready task was started: a slot that frees then is no reason to look again. `planned_s`
@@ -53,14 +54,15 @@ class Dispatched:
     leased: tuple[LeasedTask, ...]
     look_again_at: float | None
     next_due_at: float | None
+    next_miss_at: float | None
     again: bool
     waiting: bool
     holds: dict[PoolId, Hold]
     planned_s: float
 
     def wake_at(self) -> float | None:
-        """The earlier of the two times."""
-        times = [t for t in (self.look_again_at, self.next_due_at) if t is not None]
+        """The earliest of these times."""
+        times = [t for t in (self.look_again_at, self.next_due_at, self.next_miss_at) if t is not None]
         return min(times, default=None)
 
 
@@ -68,7 +70,8 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
     """Plan once and start what the plan says. `book` is what the last dispatch, if it went well, knew of lanes.
 
     1. take the turn and lock the shared limits;
-    2. read what runs, where there is room and what came to the lanes; make due tasks ready first, if there are any;
+    2. read what runs, where there is room and what came to the lanes; first end what may not start
+       any more and make due tasks ready, if there are any;
     3. read the fronts of the lanes that may matter, and who stands in them;
     4. plan;
     5. start the tasks under leases, store levels and fairness.
@@ -96,6 +99,7 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
         leased=tuple(leased),
         look_again_at=plan.look_again_at,
         next_due_at=control.next_due_at,
+        next_miss_at=control.next_miss_at,
         again=again,
         waiting=again or bool(plan.holds) or _unread(book, snapshot, plan),
         holds=_by_pool(plan),
@@ -109,16 +113,23 @@ def _unread(book: LaneBook, snapshot: Snapshot, plan: Plan) -> bool:
     if any(pool not in looked and lanes for pool, lanes in book.in_pool.items()):
         return True
     started = Counter(start.lane.pool for start in plan.starts)
-    return any(view.running + started[view.id] >= view.slots for view in snapshot.pools.values() if not view.paused)
+    return any(
+        view.running + started[view.id] + view.reserved >= view.slots
+        for view in snapshot.pools.values()
+        if not view.paused
+    )
 
 
 def _control() -> tuple[store.Control, int]:
-    """What there is to plan with, after making due tasks ready; and how many those were."""
+    """What there is to plan with, after what the clock did to tasks; and how many at most one statement moved."""
     control = store.load_control(fresh_s=WORKER_FRESH_S)
-    if control.next_due_at is None or control.next_due_at > control.now:
+    is_due = control.next_due_at is not None and control.next_due_at <= control.now
+    is_late = control.next_miss_at is not None and control.next_miss_at <= control.now
+    if not is_due and not is_late:
         return control, 0
-    promoted = store.promote_due(PROMOTE_MAX)
-    return store.load_control(fresh_s=WORKER_FRESH_S), promoted
+    missed = end_overdue(PROMOTE_MAX) if is_late else 0
+    promoted = store.promote_due(PROMOTE_MAX) if is_due else 0
+    return store.load_control(fresh_s=WORKER_FRESH_S), max(missed, promoted)
 
 
 def _current(book: LaneBook, control: store.Control) -> LaneBook:
@@ -132,13 +143,13 @@ def _current(book: LaneBook, control: store.Control) -> LaneBook:
 def _snapshot(
     control: store.Control, book: LaneBook, resources: dict[ResourceId, ResourceView], starts_max: int
 ) -> tuple[Snapshot, Look | None]:
-    pools = store.pool_views(control.pools, control.in_flight)
+    pools = store.pool_views(control)
     offers = store.worker_views(control.workers, control.in_flight)
     look = book.look(_room(pools, offers, starts_max))
     field = store.EMPTY_FIELD
     if look is not None:
         demands = {entry.demand for entry in control.in_flight}
-        field = store.load_field(look.keys, width=look.width, demands=demands)
+        field = store.load_field(look.keys, width=look.width, demands=demands, fixed=control.near_starts)
     lanes = _with_known_limits(field, resources)
     snapshot = Snapshot(
         now=control.now,
@@ -166,7 +177,10 @@ def _room(pools: Mapping[PoolId, PoolView], offers: tuple[WorkerView, ...], star
     offered: dict[PoolId, int] = defaultdict(int)
     for offer in offers:
         offered[offer.pool] += offer.free_slots
-    rooms = {view.id: min(view.slots - view.running, offered[view.id], starts_max) for view in pools.values()}
+    rooms = {
+        view.id: min(min(view.slots - view.running, offered[view.id]) - view.reserved, starts_max)
+        for view in pools.values()
+    }
     return {pool: room for pool, room in rooms.items() if room > 0 and not pools[pool].paused}
 
 

@@ -20,6 +20,7 @@ from scheduler.policy.states import TaskState
 from scheduler.policy.types import DemandId, PoolId, TaskId, TenantId
 from scheduler.services.arranging import UNTIED, Tie, Tied, store_ties, tie
 from scheduler.services.bounds import hold_bounds
+from scheduler.services.promising import keep_promises, refuse_overbooked
 from scheduler.store import submit as store
 
 BATCH_TASKS_MAX: Final = 1_000
@@ -75,7 +76,7 @@ def submit_each(
 
     1. look up the time, and the pools and limits that are named;
     2. admit each submission, or keep its refusal as the answer;
-    3. put those that name others behind them and into their groups;
+    3. book slots for fixed starts; put those that name others behind them and into their groups;
     4. turn away those for whom there is no room;
     5. insert tasks and payloads in one statement;
     6. answer keys that were used before with the task they belong to;
@@ -106,8 +107,10 @@ def submit_each(
                     repeats[place] = first
                     continue
             rows.append((place, row))
+        overbooked = refuse_overbooked(rows, terms.pools)
+        rows = [row for row in rows if row[0] not in overbooked] if overbooked else rows
         tied = tie(items, rows, terms.pools, together=together)
-        for place, refused in tied.refusals.items():
+        for place, refused in {**overbooked, **tied.refusals}.items():
             answers[place] = refused
         turned_away = hold_bounds(items, tied.rows, terms.bounds, terms.quotas, takes_turns=takes_turns)
         if turned_away:
@@ -148,7 +151,8 @@ def _insert(
     tasks = [
         _new_task(*items[place], row, demands[row.needs], bound) for (place, row), bound in zip(rows, ties, strict=True)
     ]
-    added = set()
+    added: dict[TaskId, Admitted] = {}
+    places = set()
     for n, task in store.insert_tasks(tasks).items():
         place, row = rows[n]
         pool = bounds[row.pool]
@@ -160,8 +164,10 @@ def _insert(
             overload=pool.level,
             degraded=pool.degrades,
         )
-        added.add(place)
-    return added
+        added[task] = row
+        places.add(place)
+    keep_promises(added)
+    return places
 
 
 def _new_task(tenant: TenantId, submission: Submission, row: Admitted, demand: DemandId, bound: Tie) -> store.NewTask:
@@ -218,6 +224,12 @@ def _at(error: CronoqError, place: int) -> CronoqError:
     return type(error)(f"Task {place} of the batch: {error.detail}", code=error.code, errors=errors)
 
 
+def _asked(submission: Submission) -> dict[str, object]:
+    """What few tasks ask for, as far as this one does."""
+    asked = {name: getattr(submission, name) for name in ("tolerance_s", "on_miss", "expires_in_s")}
+    return {name: value for name, value in asked.items() if value is not None}
+
+
 def fingerprint(submission: Submission) -> bytes:
     """SHA-256 of what a submission asks for; absolute times that relative ones lead to do not count."""
     content = {
@@ -226,6 +238,7 @@ def fingerprint(submission: Submission) -> bytes:
     }
     content |= {
         "payload": orjson.Fragment(orjson.dumps(orjson.loads(submission.payload), option=orjson.OPT_SORT_KEYS)),
+        **_asked(submission),
         "priority": int(submission.priority),
         "timeout_s": submission.timeout_s,
         "retry": None if submission.retry is None else [submission.retry.max_attempts, submission.retry.as_json()],

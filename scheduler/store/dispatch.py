@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
+from scheduler.policy.fixed_starts import HELD_AFTER_S, HOLD_MAX_S
 from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.types import (
     DemandId,
@@ -64,6 +66,13 @@ class InFlight:
     held: tuple[float, ...]
 
 
+class NearStart(NamedTuple):
+    """A fixed start that is so near that a slot is kept for it, or (`task` is not None) whose time has come."""
+
+    lane: LaneKey
+    task: TaskView | None
+
+
 @dataclass(frozen=True, slots=True)
 class Control:
     """What a plan reads before it looks at any task.
@@ -74,8 +83,10 @@ class Control:
 
     now: float
     next_due_at: float | None
+    next_miss_at: float | None
     pools: list[PoolRow]
     in_flight: list[InFlight]
+    near_starts: list[NearStart]
     workers: list[tuple[WorkerId, dict[PoolId, int]]]
     arrivals: dict[LaneKey, tuple[int, int]]
     folds: int
@@ -97,17 +108,20 @@ def promote_due(tasks_max: int) -> int:
 
 def load_control(*, fresh_s: float) -> Control:
     """Pools, what runs, workers seen within `fresh_s`, and what changed about the lanes, at one moment."""
-    row = queries.fetch_one(_SQL["read_control"], {"fresh_s": fresh_s})
+    params = {"fresh_s": fresh_s, "held_after_s": HELD_AFTER_S, "held_ahead_s": HOLD_MAX_S}
+    row = queries.fetch_one(_SQL["read_control"], params)
     assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
-    now, due_at, pools, in_flight, workers, arrivals, folds, always = row
+    now, due_at, miss_at, pools, in_flight, near, workers, arrivals, folds, always = row
     return Control(
         now=now,
         next_due_at=due_at,
+        next_miss_at=miss_at,
         pools=[PoolRow(*pool) for pool in _parsed(pools)],
         in_flight=[
             InFlight(pool, WorkerId(worker), demand, leases, tuple(held))
             for pool, worker, demand, leases, held in _parsed(in_flight)
         ],
+        near_starts=[_near_start(*row) for row in _parsed(near)],
         workers=[
             (WorkerId(worker), {PoolId(int(pool)): int(slots) for pool, slots in offered.items()})
             for worker, offered in _parsed(workers)
@@ -134,6 +148,14 @@ def rewrite(book: LaneBook, control: Control) -> None:
         folds=control.folds,
         arrivals=control.arrivals,
     )
+
+
+def _near_start(pool: int, ready: bool, priority: int, tenant: int, demand: int, *task: Any) -> NearStart:  # noqa: FBT001 - a row
+    lane = LaneKey(PoolId(pool), _CLASSES[priority], TenantId(tenant), DemandId(demand))
+    if not ready:
+        return NearStart(lane, None)
+    number, ready_at, latest_start, expected_s, amounts = task
+    return NearStart(lane, TaskView(TaskId(number), ready_at, latest_start, expected_s, tuple(amounts), fixed=True))
 
 
 def _parsed(text: str | None) -> list[Any]:
@@ -208,10 +230,13 @@ class Field:
 EMPTY_FIELD: Final = Field([], {}, {}, {}, {}, {})
 
 
-def load_field(keys: Sequence[LaneKey], *, width: int, demands: Collection[DemandId]) -> Field:
+def load_field(
+    keys: Sequence[LaneKey], *, width: int, demands: Collection[DemandId], fixed: Sequence[NearStart] = ()
+) -> Field:
     """The first `width` tasks of each lane by ready time, and by latest start for those with a deadline.
 
-    `demands` are looked up besides those of the lanes. A lane that emptied meanwhile is left out.
+    Those whose fixed start has come stand before the latter. `demands` are looked up besides those of the lanes. A lane
+    that emptied meanwhile is left out.
     """
     fifo, urgent, standing = _windows(
         queries.fetch(
@@ -226,6 +251,11 @@ def load_field(keys: Sequence[LaneKey], *, width: int, demands: Collection[Deman
             },
         )
     )
+    places = {key: n for n, key in enumerate(keys, start=1)} if fixed else {}
+    for lane, task in reversed(fixed):
+        if task is not None and lane in places:
+            rivals = urgent.get(places[lane], [])
+            urgent[places[lane]] = [task, *(rival for rival in rivals if rival.id != task.id)]
     parts = ([] if part is None else part for part in orjson.loads(standing))
     tenants, quotas, needs, clocks, credit, asides = parts
     return Field(
@@ -290,12 +320,14 @@ def worker_views(
     )
 
 
-def pool_views(pools: Sequence[PoolRow], in_flight: Sequence[InFlight]) -> dict[PoolId, PoolView]:
-    """Pools with what runs in them now."""
+def pool_views(control: Control) -> dict[PoolId, PoolView]:
+    """Pools with what runs in them now, and the slots that are kept for starts ahead."""
+    pools, in_flight = control.pools, control.in_flight
+    kept = Counter(near.lane.pool for near in control.near_starts if near.task is None)
     running: dict[PoolId, int] = {}
     for entry in in_flight:
         running[entry.pool] = running.get(entry.pool, 0) + entry.leases
-    return {p.id: PoolView(p.id, p.slots, running.get(p.id, 0), p.paused) for p in pools}
+    return {p.id: PoolView(p.id, p.slots, running.get(p.id, 0), p.paused, kept[p.id]) for p in pools}
 
 
 def start(

@@ -73,9 +73,16 @@ def load_terms(
         now=now,
         pools={
             name: PoolTerms(
-                PoolId(pool), attempts, duration, unknown == UnknownDependency.AWAIT, await_s, learned or {}
+                id=PoolId(pool),
+                max_attempts=attempts,
+                duration_default_s=duration,
+                awaits=unknown == UnknownDependency.AWAIT,
+                await_timeout_s=await_s,
+                slots_max=slots_max,
+                reservable_fraction=fraction,
+                learned_s=learned or {},
             )
-            for name, pool, attempts, duration, unknown, await_s, learned in found
+            for name, pool, attempts, duration, unknown, await_s, slots_max, fraction, learned in found
         },
         resources={
             name: ResourceView(ResourceId(limit), ResourceKind(kind), 0.0, now, rate=rate, burst=burst, permits=permits)
@@ -147,6 +154,7 @@ def insert_tasks(tasks: Sequence[NewTask]) -> dict[int, TaskId]:
         "tags": queries.text_array(t.tags for t in tasks),
         "links": queries.array(t.links for t in tasks),
         "groups": queries.array(t.group for t in tasks),
+        "start_bys": queries.array(t.row.start_by for t in tasks),
     }
     return {place - 1: TaskId(task) for place, task in queries.fetch(_SQL["insert_tasks"], params)}
 

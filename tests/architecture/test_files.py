@@ -21,7 +21,7 @@ ROOT_FILES = {
 }
 MODULE_LINES_MAX = {"cronoq_app": 400, "scheduler": 400, "tests": 600}
 # Tables and constraints without behaviour are looked up, not read through.
-LONGER_ON_PURPOSE = {"scheduler/models.py": 700}
+LONGER_ON_PURPOSE = {"scheduler/models.py": 800}
 # Locks are long by nature; everything else this large would be somebody else's file.
 FILE_BYTES_MAX = 100_000
 PICTURE_BYTES_MAX = 300_000

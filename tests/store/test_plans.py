@@ -17,6 +17,9 @@ _FOLLOWERS = "parents conditions mets fate_conditions fate_mets edge_children ed
 FOLLOWERS: dict[str, Any] = dict.fromkeys(_FOLLOWERS.split(), "{}")
 
 
+CONTROL = {"fresh_s": 15.0, "held_after_s": 60.0, "held_ahead_s": 60.0}
+
+
 def plan_of(file: str, name: str, params: dict[str, Any]) -> str:
     """The plan as dispatch gets it: sequential scans discouraged, as `lock_dispatch` does."""
     queries.run("SELECT set_config('enable_seqscan', 'off', true)")
@@ -36,9 +39,12 @@ def many_tasks() -> None:
 @pytest.mark.parametrize(
     ("file", "name", "params", "index"),
     [
-        ("dispatch.sql", "read_control", {"fresh_s": 15.0}, "task_ready_by_deadline"),
+        ("dispatch.sql", "read_control", CONTROL, "task_ready_by_deadline"),
         ("dispatch.sql", "read_all_lanes", {}, "task_ready_by_lane"),
-        ("dispatch.sql", "read_control", {"fresh_s": 15.0}, "task_due"),
+        ("dispatch.sql", "read_control", CONTROL, "task_due"),
+        ("dispatch.sql", "read_control", CONTROL, "task_start_by"),
+        ("dispatch.sql", "read_control", CONTROL, "fixed_start_near"),
+        ("missing.sql", "end_overdue", {"tasks_max": 10}, "task_start_by"),
         ("dispatch.sql", "read_lanes", LANE, "task_ready_by_lane"),
         ("dispatch.sql", "read_lanes", LANE, "task_ready_by_deadline"),
         ("promote.sql", "promote_due", {"tasks_max": 10}, "task_due"),

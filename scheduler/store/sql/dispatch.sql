@@ -18,12 +18,16 @@ FOR UPDATE OF s;
 SELECT extract(epoch FROM clock_timestamp())::float8;
 
 -- name: read_control
--- What a plan reads before it looks at any task, at one moment: the time, when the next task is due, pools, live leases
--- by pool, worker and demand with what they hold by position, workers seen lately, and what changed about the lanes.
+-- What a plan reads before it looks at any task, at one moment: the time, when the next task is due and when the next one
+-- may not start any more, pools, live leases by pool, worker and demand with what they hold by position, fixed starts that
+-- are near or have just come, workers seen lately, and what changed about the lanes.
 SELECT
     extract(epoch FROM clock_timestamp())::float8,
     (SELECT extract(epoch FROM t.due_at)::float8 FROM task t
      WHERE t.state IN ('scheduled', 'retrying') ORDER BY t.due_at, t.id LIMIT 1),
+    (SELECT extract(epoch FROM t.start_by)::float8 FROM task t
+     WHERE t.state IN ('scheduled', 'ready', 'retrying') AND t.start_by IS NOT NULL
+     ORDER BY t.start_by, t.id LIMIT 1),
     (SELECT json_agg(json_build_array(q.id, q.slots, q.paused_at IS NOT NULL, q.lease_ttl_s, q.timeout_s) ORDER BY q.id)
      FROM pool q)::text,
     (SELECT json_agg(json_build_array(f.pool_id, f.worker_id, f.demand_id, f.leases, f.held))
@@ -34,6 +38,16 @@ SELECT
                             NULL) AS held
         FROM lease l GROUP BY 1, 2, 3
      ) f)::text,
+    (SELECT json_agg(json_build_array(f.pool_id, t.state = 'ready', t.priority, t.tenant_id, t.demand_id, t.id,
+                                      extract(epoch FROM t.ready_at)::float8,
+                                      extract(epoch FROM t.latest_start)::float8, t.expected_s, t.amounts)
+                     ORDER BY t.latest_start, t.id)
+     FROM (SELECT n.task_id, n.pool_id, n.held_from FROM fixed_start n
+           WHERE n.starts_at > statement_timestamp() - make_interval(secs => %(held_after_s)s)
+             AND n.starts_at <= statement_timestamp() + make_interval(secs => %(held_ahead_s)s)
+           ORDER BY n.starts_at, n.task_id LIMIT 1000) f
+     JOIN task t ON t.id = f.task_id
+     WHERE f.held_from <= statement_timestamp() AND t.state IN ('scheduled', 'ready') AND t.attempts = 0)::text,
     (SELECT json_agg(json_build_array(w.id, w.slots) ORDER BY w.id) FROM worker w
      WHERE NOT w.draining AND w.seen_at > clock_timestamp() - make_interval(secs => %(fresh_s)s))::text,
     -- What came to lanes since the counts were folded: how often, and the last of it (a fold in between may leave as many
@@ -172,7 +186,7 @@ WITH claimed AS (
     JOIN task_payload p ON p.task_id = w.task_id
     -- Not written as the index predicate of task_ready_by_lane, whose statistics are always wrong: the optimizer must
     -- find these tasks by their ids, not read the whole backlog.
-    WHERE t.id = w.task_id AND t.state || '' = 'ready'
+    WHERE t.id = w.task_id AND t.state || '' = 'ready' AND (t.start_by > clock_timestamp()) IS NOT FALSE
     RETURNING nextval('lease_lease_id_seq') AS lease_id, t.id, t.attempts, t.pool_id, t.tenant_id, t.demand_id,
               t.priority, t.amounts, t.ready_at, t.kind, t.key, w.worker_id, w.place, p.timeout_s,
               extract(epoch FROM p.deadline_at)::float8 AS deadline_at,

@@ -5,7 +5,7 @@
 SELECT
     extract(epoch FROM clock_timestamp())::float8,
     (SELECT json_agg(json_build_array(name, id, max_attempts, duration_default_s, unknown_dependency,
-                                      await_timeout_s,
+                                      await_timeout_s, slots_max, reservable_fraction,
                                       (SELECT json_object_agg(d.kind, d.p90_s) FROM learned_duration d
                                        WHERE d.pool_id = pool.id AND d.kind = ANY(%(kinds)s)))) FROM pool
      WHERE name = ANY(%(pools)s))::text,
@@ -47,17 +47,18 @@ WITH given AS MATERIALIZED (
                 %(latest_starts)s::float8[], %(expected_s)s::float8[], %(amounts)s::text[], %(kinds)s::text[],
                 %(keys)s::text[], %(payloads)s::jsonb[], %(fingerprints)s::bytea[], %(deadline_ats)s::float8[],
                 %(timeouts_s)s::float8[], %(retries)s::jsonb[], %(tags)s::jsonb[], %(links)s::smallint[],
-                %(groups)s::bigint[])
+                %(groups)s::bigint[], %(start_bys)s::float8[])
          WITH ORDINALITY
          AS n(tenant_id, pool_id, demand_id, priority, state, max_attempts, ready_at, due_at, latest_start, expected_s,
               amounts, kind, key, payload, fingerprint, deadline_at, timeout_s, retry, tags, links, group_id,
-              place)
+              start_by, place)
 ),
 added AS (
     INSERT INTO task (id, tenant_id, pool_id, demand_id, priority, state, max_attempts, ready_at, due_at, latest_start,
-                      expected_s, amounts, kind, key, links, finished_at)
+                      expected_s, amounts, kind, key, links, start_by, finished_at)
     SELECT id, tenant_id, pool_id, demand_id, priority, state, max_attempts, to_timestamp(ready_at),
            to_timestamp(due_at), to_timestamp(latest_start), expected_s, amounts::float8[], kind, key, links,
+           to_timestamp(start_by),
            CASE WHEN state = 'skipped' THEN clock_timestamp() END
     FROM given
     ON CONFLICT (tenant_id, key) WHERE key IS NOT NULL DO NOTHING

@@ -15,7 +15,7 @@ RETURNING task_id;
 -- late reports stay rejected. One that ended while it waited for others goes only once they have ended as it needs.
 UPDATE task
 SET state = 'ready', attempts = 0, replays = replays + 1, ready_at = clock_timestamp(), due_at = NULL,
-    latest_start = NULL, finished_at = NULL
+    latest_start = NULL, start_by = NULL, finished_at = NULL
 WHERE id = ANY(%(tasks)s) AND state IN ('dead_lettered', 'failed', 'shed', 'missed')
   AND (links & 2 = 0 OR NOT EXISTS (SELECT FROM task_edge e WHERE e.child_id = task.id AND e.met IS NOT TRUE))
 RETURNING id;
