@@ -26,6 +26,25 @@ def test_a_tenant_with_one_task_waits_at_most_one_turn_over_behind_ten_thousand(
     assert stage.waits("one")[0] <= 1.0
 
 
+def test_ninety_nine_small_tenants_hardly_notice_one_that_submits_ten_thousand() -> None:
+    """Their p95 wait stays under twice what it is without the large one."""
+    assert p95_of_small_ones(large=10_000) < 2.0 * p95_of_small_ones(large=0)
+
+
+def p95_of_small_ones(*, large: int) -> float:
+    """99 tenants with 10 tasks each, submitted just after `large` of another one, on 50 slots."""
+    stage = Stage(width=4)
+    stage.backlog.pool(slots=50)
+    crowd(stage, "large", large, tenant=1)
+    stage.run(until=0.5)
+    for tenant in range(2, 101):
+        crowd(stage, "small", 10, tenant=tenant)
+    stage.run(until=45.0)
+    waits = sorted(stage.waits("small"))
+    assert len(waits) == 990
+    return waits[int(0.95 * len(waits))]
+
+
 def test_weights_of_three_to_one_give_three_to_one() -> None:
     stage = Stage(width=20)
     stage.backlog.pool(slots=4)
