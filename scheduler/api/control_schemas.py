@@ -41,6 +41,9 @@ class _PoolFieldsIn(In):
     unknown_dependency: UnknownDependency | None = Field(
         None, description="Tasks that come after a key nobody has used are refused (reject, default) or wait (await)"
     )
+    reservable_fraction: Number | None = Field(
+        None, description="Part of max that fixed starts may book at once; at least one slot (0.5)"
+    )
     await_timeout: Number | None = Field(None, description="Seconds to wait for such a key; then the task is skipped")
     max_pending: Whole | None = Field(None, description="Tasks that may wait, whatever for; 100,000 unless you say")
     overflow: Text | None = Field(None, description="What one more does: reject, shed_lowest or shed_oldest")
@@ -115,6 +118,7 @@ _SETTINGS: Final = {
     "autoscale": "autoscale",
     "unknown_dependency": "unknown_dependency",
     "await_timeout": "await_timeout_s",
+    "reservable_fraction": "reservable_fraction",
     "max_pending": "max_pending",
     "overflow": "overflow",
     "allow_degraded": "allow_degraded",
@@ -166,6 +170,7 @@ class PoolOut(Out):
     autoscale: AutoscaleOut | None
     unknown_dependency: str
     await_timeout: float | None
+    reservable_fraction: float
     max_pending: int
     overflow: str
     allow_degraded: bool
@@ -207,6 +212,7 @@ def present_pool(found: PoolDetail, *, with_config: bool) -> PoolOut:
         autoscale=None if s.autoscale is None else AutoscaleOut.of(s.autoscale),
         unknown_dependency=s.unknown_dependency.value,
         await_timeout=s.await_timeout_s,
+        reservable_fraction=s.reservable_fraction,
         max_pending=s.max_pending,
         overflow=s.overflow,
         allow_degraded=s.allow_degraded,

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import takewhile
+from math import ceil, floor
 from typing import Final
 
 from cronsim import CronSim, CronSimError
@@ -152,13 +153,11 @@ def _first_change(zone: tzinfo, start: datetime, end: datetime) -> datetime | No
 def _change(zone: tzinfo, low: datetime, high: datetime) -> datetime:
     """The moment in (low, high] at which the zone's offset changes, to the second."""
     offset = _offset(zone, low)
-    while high - low > timedelta(seconds=1):
-        middle = low + (high - low) // 2
-        middle = middle.replace(microsecond=0)
-        if middle <= low:
-            middle = low + timedelta(seconds=1)
-        if _offset(zone, middle) == offset:
-            low = middle
+    before, after = floor(low.timestamp()), ceil(high.timestamp())
+    while after - before > 1:
+        middle = (before + after) // 2
+        if _offset(zone, datetime.fromtimestamp(middle, UTC)) == offset:
+            before = middle
         else:
-            high = middle
-    return high.replace(microsecond=0)
+            after = middle
+    return datetime.fromtimestamp(after, UTC)

@@ -65,6 +65,7 @@ class PoolSettings:
     autoscale: AutoscaleSettings | None = None
     unknown_dependency: UnknownDependency = UnknownDependency.REJECT
     await_timeout_s: float | None = None
+    reservable_fraction: float = 0.5
     max_pending: int = 100_000
     overflow: str = Overflow.REJECT.value
     allow_degraded: bool = False
@@ -151,6 +152,7 @@ def faults_in_pool(name: str, executor: str, settings: PoolSettings) -> Faults:
         _outside("max_pending", s.max_pending, 0, QUEUED_MAX),
         _fault_in_overflow(s.overflow),
         *(_faults_in_autoscale(s.autoscale) if s.autoscale is not None else ()),
+        _outside("reservable_fraction", s.reservable_fraction, 0.0, 1.0),
         None if s.await_timeout_s is None else _outside("await_timeout", s.await_timeout_s, 0.0, DURATION_MAX_S),
     ]
     return tuple(fault for fault in found if fault is not None)

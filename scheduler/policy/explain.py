@@ -55,6 +55,7 @@ class WaitingTask:
     needs: tuple[Need, ...]
     last_failure: str | None = None
     after: tuple[ComesAfter, ...] = ()
+    start_by: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def explain(task: WaitingTask, around: Surroundings) -> tuple[Reason, ...]:
         return (_ended(task),)
     gates = (*_pool_gates(around), *_tenant_gates(task, around))
     if task.state is not TaskState.READY:
-        return (_not_ready(task, around.now), *_not_before(task, around.now), *gates)
+        return (_not_ready(task, around.now), *_not_before(task, around.now), *gates, *_not_after(task, around.now))
     reasons = (
         *gates,
         *_limit_gates(task, around),
@@ -103,7 +104,8 @@ def explain(task: WaitingTask, around: Surroundings) -> tuple[Reason, ...]:
         *_slot_gates(around),
         *_behind(around),
     )
-    return reasons or (Reason("next", "Nothing holds it back: it starts at the next plan.", {}),)
+    waits = reasons or (Reason("next", "Nothing holds it back: it starts at the next plan.", {}),)
+    return (*waits, *_not_after(task, around.now))
 
 
 def explain_pool(around: Surroundings, waiting: int, short: Reason | None) -> tuple[Reason, ...]:
@@ -150,6 +152,9 @@ def _ended(task: WaitingTask) -> Reason:
     detail: dict[str, object] = {"attempts": task.attempts, "max_attempts": task.max_attempts}
     told = task.state in (TaskState.FAILED, TaskState.DEAD_LETTERED) and task.last_failure
     said = f". Its last attempt: {task.last_failure}" if told else "."
+    if task.start_by is not None and task.state in (TaskState.MISSED, TaskState.FAILED) and not told:
+        detail |= {"start_by_at": task.start_by}
+        said = f": it had not started by {_clock(task.start_by)}."
     spoiled = [each for each in task.after if each.met is False]
     if task.state is TaskState.SKIPPED and spoiled:
         detail |= {"because": [_shown(each) for each in spoiled[:PARENTS_SHOWN_MAX]]}
@@ -177,6 +182,14 @@ def _not_before(task: WaitingTask, now: float) -> list[Reason]:
         return []
     text = f"It is not to start before {_clock(task.due_at)}, {_soon(task.due_at, now)}."
     return [Reason(WaitReason.SCHEDULED_UNTIL, text, {"due_at": task.due_at, "in_s": _in_s(task.due_at, now)})]
+
+
+def _not_after(task: WaitingTask, now: float) -> list[Reason]:
+    """Of a task that is useless, or says it failed, when it starts too late."""
+    if task.start_by is None:
+        return []
+    text = f"If it has not started by {_clock(task.start_by)}, {_soon(task.start_by, now)}, it has missed its time."
+    return [Reason("start_by", text, {"start_by_at": task.start_by, "in_s": _in_s(task.start_by, now)})]
 
 
 def _blocked(task: WaitingTask) -> Reason:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, assert_never
 
 from scheduler.policy.states import TERMINAL, TaskState
 
@@ -122,6 +122,8 @@ def decide_overlap(overlap: Overlap, before: Before) -> Verdict:
             if busy or before.queued:
                 return _queued(before)
             return _after_the_end(overlap, before)
+        case _ as never:
+            assert_never(never)
 
 
 def decide_queued(overlap: Overlap, before: Before) -> Verdict:

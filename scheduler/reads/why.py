@@ -86,6 +86,7 @@ def _task(row: tasks.TaskRow) -> WaitingTask:
         attempts=row.attempts,
         max_attempts=row.max_attempts,
         due_at=row.due_at,
+        start_by=row.start_by,
         needs=_needs(row),
         last_failure=attempts[0].message if attempts else None,
         after=tuple(graphs.load_parents(row.id, rows_max=EDGES_PER_TASK_MAX)) if row.state in _OF_PARENTS else (),

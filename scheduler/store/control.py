@@ -142,7 +142,7 @@ def load_pools(names: Sequence[str] | None = None) -> list[PoolRow]:
 def _pool(row: queries.Row) -> PoolRow:
     pool, name, executor, config, slots_min, slots_max, slots, max_attempts, initial_s, multiplier, max_s, *tail = row
     lease_ttl_s, timeout_s, duration_default_s, slo, autoscale, unknown_dependency, await_timeout_s, *tail = tail
-    max_pending, overflow, allow_degraded, *rest = tail
+    max_pending, overflow, allow_degraded, reservable_fraction, *rest = tail
     settings = PoolSettings(
         config=orjson.loads(config),
         slots_min=slots_min,
@@ -162,6 +162,7 @@ def _pool(row: queries.Row) -> PoolRow:
         max_pending=max_pending,
         overflow=overflow,
         allow_degraded=allow_degraded,
+        reservable_fraction=reservable_fraction,
     )
     return PoolRow(PoolId(pool), name, executor, settings, *rest)
 
@@ -198,6 +199,7 @@ def _pool_params(settings: PoolSettings) -> dict[str, Any]:
         "max_pending": settings.max_pending,
         "overflow": settings.overflow,
         "allow_degraded": settings.allow_degraded,
+        "reservable_fraction": settings.reservable_fraction,
     }
 
 

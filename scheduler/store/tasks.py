@@ -58,6 +58,7 @@ class TaskRow:
     resource_names: tuple[str, ...]
     links: Links
     group: str | None
+    start_by: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +125,10 @@ def load(tasks: Sequence[TaskId], *, tenant: TenantId | None) -> list[TaskRow]:
 
 def _row(row: queries.Row) -> TaskRow:
     head, priority, state, tail = row[:4], row[4], row[5], row[6:]
-    *middle, amounts, resources, tags, expected_s, latest_start, names, links, group = tail
+    *middle, amounts, resources, tags, expected_s, latest_start, names, links, group, start_by = tail
     values: list[Any] = [*head, PriorityClass(priority), TaskState(state), *middle, tuple(amounts), tuple(resources)]
     values += [None if tags is None else orjson.loads(tags), expected_s, latest_start, tuple(names)]
-    values += [Links(links), group]
+    values += [Links(links), group, start_by]
     return TaskRow(*values)
 
 

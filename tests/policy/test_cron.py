@@ -71,7 +71,10 @@ def test_what_is_no_expression_is_said_in_words(text: str) -> None:
 
 
 def test_an_expression_that_never_comes_true_is_none() -> None:
-    assert isinstance(parse("0 0 31 2,4,6 *"), str)
+    never = "0 0 */29 2 MON#5"
+    assert parse(never) == "This expression never comes true."
+    for text in (never, "*/5 * */29 2 MON#5"):
+        assert list(runs(Cron(text), ZoneInfo("Europe/Berlin"), after=0.0)) == []
 
 
 @given(

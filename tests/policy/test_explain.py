@@ -247,3 +247,17 @@ def test_a_tenants_own_limits_are_named(limits: dict[str, float], codes: list[st
     found = explain(task(), around(limits=view))
     assert [reason.code for reason in found] == codes
     assert text in found[0].text
+
+
+@pytest.mark.parametrize("state", [TaskState.READY, TaskState.SCHEDULED, TaskState.RETRYING, TaskState.BLOCKED])
+def test_a_task_that_may_come_too_late_says_when(state: TaskState) -> None:
+    reason = explain(task(state, due_at=NOW + 5.0, start_by=NOW + 30.0), around())[-1]
+    assert (reason.code, reason.detail["start_by_at"]) == ("start_by", NOW + 30.0)
+    assert "in 30 s" in reason.text
+
+
+@pytest.mark.parametrize("state", [TaskState.MISSED, TaskState.FAILED])
+def test_one_that_came_too_late_says_by_when_it_had_to_start(state: TaskState) -> None:
+    assert "it had not started by 2027-01-15 08:00:00 UTC" in only(explain(task(state, start_by=NOW), around())).text
+    after = explain(task(TaskState.FAILED, start_by=NOW, last_failure="it broke"), around())
+    assert "it broke" in only(after).text
