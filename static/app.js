@@ -65,13 +65,14 @@ function afterFrame() {
   noteHeadline();
 }
 
-// Text that is being selected is not pulled away: an innermost fragment waits until the selection is gone.
+// Text that is being selected is not pulled away: an innermost fragment waits until the selection is gone. Links have ids
+// too, so that focus finds them again; no fragment is a link.
 const held = new Map();
 
 function beforeSwap({ detail }) {
   const fresh = detail.fragment.firstElementChild, selection = getSelection();
   held.delete(detail.target.id);
-  if (selection.isCollapsed || !selection.containsNode(detail.target, true) || fresh.querySelector("[id]")) return;
+  if (selection.isCollapsed || !selection.containsNode(detail.target, true) || fresh.querySelector("[id]:not(a)")) return;
   held.set(detail.target.id, fresh);
   detail.shouldSwap = false;
 }
