@@ -7,7 +7,10 @@ class Migration(migrations.Migration):
     dependencies = [("scheduler", "0007_forecast")]
 
     operations = [
-        migrations.RunSQL("CREATE SEQUENCE task_fold_seq", "DROP SEQUENCE task_fold_seq"),
+        # Called once here: the first call leaves the value that a new sequence shows already, and would tell nobody.
+        migrations.RunSQL(
+            "CREATE SEQUENCE task_fold_seq; SELECT nextval('task_fold_seq')", "DROP SEQUENCE task_fold_seq"
+        ),
         migrations.AddIndex(
             model_name="taskdelta",
             index=models.Index(
