@@ -80,7 +80,7 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
         resources = store.lock()
         control, promoted = _control()
         book = _current(book or LaneBook(), control)
-        snapshot, look = _snapshot(control, book, resources, starts_max)
+        snapshot, look, field = _snapshot(control, book, resources, starts_max)
         began = perf_counter()
         plan = make_plan(snapshot, starts_max=starts_max)
         planned_s = perf_counter() - began
@@ -91,8 +91,7 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
                 plan, me=me, pools=control.pools, resources=resources, taken=taken, tenants=snapshot.tenants
             )
         if look is not None:
-            lanes = [lane for lane in snapshot.lanes if not lane.unread]
-            book.learn(look, lanes, snapshot.tenants, plan)
+            book.learn(look, field.lanes, field.tenants, plan)
     again = plan.truncated or promoted >= PROMOTE_MAX or len(leased) < len(plan.starts)
     return Dispatched(
         now=snapshot.now,
@@ -142,7 +141,7 @@ def _current(book: LaneBook, control: store.Control) -> LaneBook:
 
 def _snapshot(
     control: store.Control, book: LaneBook, resources: dict[ResourceId, ResourceView], starts_max: int
-) -> tuple[Snapshot, Look | None]:
+) -> tuple[Snapshot, Look | None, store.Field]:
     pools = store.pool_views(control)
     offers = store.worker_views(control.workers, control.in_flight)
     look = book.look(_room(pools, offers, starts_max))
@@ -163,7 +162,7 @@ def _snapshot(
         credits=field.credits,
         set_asides=field.set_asides,
     )
-    return snapshot, look
+    return snapshot, look, field
 
 
 def _with_known_limits(field: store.Field, resources: Mapping[ResourceId, ResourceView]) -> tuple[Lane, ...]:

@@ -8,7 +8,9 @@ import pytest
 from django.db import connection
 
 from scheduler.models import Attempt, Lease, Resource, ResourceState, Task
+from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.types import Outcome, PriorityClass, WaitReason
+from scheduler.services.dispatch import dispatch
 from scheduler.services.resources import edit_resource
 from scheduler.services.settle import Report, settle
 from tests.support.work import HandWorker, make_bucket, make_pool, make_semaphore, make_tenant, state_of, submit_tasks
@@ -159,3 +161,15 @@ def test_work_for_a_limit_that_is_gone_waits_and_stops_nobody() -> None:
     Resource.objects.all().delete()
     assert [leased.task for leased in HandWorker({pool: 10}).start()] == [free]
     assert state_of(waiting) == "ready"
+
+
+def test_work_for_a_limit_that_was_not_known_yet_is_not_forgotten() -> None:
+    """A plan locks the limits before it reads the lanes: one that is added in between is known to the next plan."""
+    tenant, worker = make_tenant(), HandWorker({make_pool(): 10})
+    make_bucket("new", rate=1.0, burst=5.0)
+    (task,) = submit_tasks(tenant, resources={"new": 1.0})
+    book, state = LaneBook(), ResourceState.objects.get()
+    ResourceState.objects.all().delete()
+    assert dispatch(me=worker.id, book=book).leased == ()
+    state.save(force_insert=True)
+    assert [leased.task for leased in dispatch(me=worker.id, book=book).leased] == [task]
