@@ -42,6 +42,7 @@ Arrivals = tuple[int, int]
 """How often something came to a lane since the counts were folded, and the mark of the last time."""
 
 GroupKey = tuple[PoolId, PriorityClass, DemandId]
+Entry = tuple[float, LaneKey]
 
 
 class Look(NamedTuple):
@@ -59,8 +60,8 @@ class _Group:
     __slots__ = ("by_age", "by_counter", "reach")
 
     def __init__(self) -> None:
-        self.by_counter: list[tuple[float, LaneKey]] = []
-        self.by_age: list[tuple[float, LaneKey]] = []
+        self.by_counter: list[Entry] = []
+        self.by_age: list[Entry] = []
         self.reach = REACH_MAX
 
 
@@ -161,10 +162,8 @@ class LaneBook:
         lowest = inf
         for (pool, priority, _), group in self._groups.items():
             if pool == key.pool and priority == key.priority:
-                heap = group.by_counter
-                while heap and self._place.get(heap[0][1]) != heap[0][0]:
-                    heappop(heap)
-                lowest = min(lowest, heap[0][0]) if heap else lowest
+                first = _first(group.by_counter, self._place)
+                lowest = lowest if first is None else min(lowest, first[0])
         return lowest
 
     # Looking
@@ -183,11 +182,11 @@ class LaneBook:
             room = rooms.get(pool, 0)
             if room <= 0:
                 continue
-            chosen = self._lowest_of(group, min(group.reach, REACH_MAX))
+            chosen = self._lowest_of(group, group.reach)
             starts += min(room, group.reach)
-            oldest = self._oldest_of(group)
+            oldest = _first(group.by_age, self.ready_since)
             if oldest is not None:
-                chosen.setdefault(oldest)
+                chosen.setdefault(oldest[1])
             keys |= chosen
             rest = self._rest_of(group, keys)
             if rest is None:
@@ -227,39 +226,19 @@ class LaneBook:
         stored = self._counters.get((key.tenant, key.priority))
         return place if stored is None else max(place, stored.value)
 
-    def _oldest_of(self, group: _Group) -> LaneKey | None:
-        heap = group.by_age
-        while heap and self.ready_since.get(heap[0][1]) != heap[0][0]:
-            heappop(heap)
-        return heap[0][1] if heap else None
-
     def _rest_of(self, group: _Group, read: Mapping[LaneKey, None]) -> tuple[float, float] | None:
         """The lowest counter and the oldest head of the lanes that are not read; None when all are."""
-        counter = self._first_unread(group.by_counter, self._place, read)
-        ready_at = self._first_unread(group.by_age, self.ready_since, read)
+        counter = _first_unread(group.by_counter, self._place, read)
+        ready_at = _first_unread(group.by_age, self.ready_since, read)
         return None if counter is None or ready_at is None else (counter, ready_at)
-
-    def _first_unread(
-        self, heap: list[tuple[float, LaneKey]], current: Mapping[LaneKey, float], read: Mapping[LaneKey, None]
-    ) -> float | None:
-        passed = []
-        found = None
-        while heap and found is None:
-            value, key = heap[0]
-            if current.get(key) != value:
-                heappop(heap)
-            elif key in read:
-                passed.append(heappop(heap))
-            else:
-                found = value
-        for entry in passed:
-            heappush(heap, entry)
-        return found
 
     # Learning
 
     def learn(self, look: Look, lanes: Iterable[Lane], tenants: Mapping[TenantId, TenantView], plan: Plan) -> None:
-        """What reading and planning showed: lanes that are empty or go on, counters, and how far to look next time."""
+        """What reading and planning showed: lanes that are empty or go on, counters, and how far to look next time.
+
+        `lanes` and `tenants` are all that was read, also what the plan was not shown.
+        """
         for tenant, view in tenants.items():
             for priority, counter in view.counters.items():
                 self._counters[tenant, priority] = counter
@@ -286,3 +265,20 @@ class LaneBook:
             group = self._groups[pool, priority, demand]
             further = 2 * group.reach if plan.truncated else 0
             group.reach = min(REACH_MAX, max(REACH_MIN, 2 * begun[pool, priority, demand], further))
+
+
+def _first(heap: list[Entry], current: Mapping[LaneKey, float]) -> Entry | None:
+    """The lowest entry that is still true; outdated ones before it are dropped."""
+    while heap and current.get(heap[0][1]) != heap[0][0]:
+        heappop(heap)
+    return heap[0] if heap else None
+
+
+def _first_unread(heap: list[Entry], current: Mapping[LaneKey, float], read: Mapping[LaneKey, None]) -> float | None:
+    """The lowest value of a lane that is not read; the entries of those that are stay."""
+    passed = []
+    while (first := _first(heap, current)) is not None and first[1] in read:
+        passed.append(heappop(heap))
+    for entry in passed:
+        heappush(heap, entry)
+    return None if first is None else first[0]
