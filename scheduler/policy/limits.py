@@ -7,7 +7,7 @@ Semaphores: available = permits × factor − held, where held comes from live l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf, nextafter
 from typing import Final
@@ -69,6 +69,11 @@ def capacity(resource: ResourceView) -> float:
 def effective_rate(resource: ResourceView) -> float:
     """Tokens per second that are handed out: declared rate, less margin, scaled by the learned factor."""
     return resource.rate * (1.0 - resource.margin) * resource.factor
+
+
+def less_held(resource: ResourceView, held: float) -> ResourceView:
+    """The resource with a semaphore's level less what live leases hold of it; a bucket is as it is."""
+    return replace(resource, level=resource.permits - held) if resource.kind is ResourceKind.SEMAPHORE else resource
 
 
 def limit_at(resource: ResourceView, *, now: float) -> Limit:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from scheduler.errors import NotFound
 from scheduler.policy.declarations import LimitSettings, OverrideSettings
-from scheduler.policy.limits import effective_rate, limit_at
-from scheduler.policy.types import ResourceId, ResourceKind, ResourceView
+from scheduler.policy.limits import effective_rate, less_held, limit_at
+from scheduler.policy.types import ResourceId, ResourceView
 from scheduler.store import dispatch, overview, resources
 
 _NOTHING: Final = 0.0
@@ -64,7 +64,7 @@ def _details(rows: list[resources.ResourceRow]) -> list[ResourceDetail]:
 
 
 def _detail(row: resources.ResourceRow, held: float, waiting: int, *, now: float) -> ResourceDetail:
-    limit = limit_at(at_level(row.view, held), now=now)
+    limit = limit_at(less_held(row.view, held), now=now)
     return ResourceDetail(
         name=row.name,
         view=row.view,
@@ -78,11 +78,6 @@ def _detail(row: resources.ResourceRow, held: float, waiting: int, *, now: float
         declared=row.declared,
         override=row.override,
     )
-
-
-def at_level(view: ResourceView, held: float) -> ResourceView:
-    """The limit with a semaphore's level less what live leases hold."""
-    return replace(view, level=view.permits - held) if view.kind is ResourceKind.SEMAPHORE else view
 
 
 def _waiting() -> Mapping[ResourceId, int]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from scheduler.errors import NotFound
 from scheduler.policy.declarations import QuotaSettings
-from scheduler.policy.types import TenantId
+from scheduler.policy.quotas import Quota
+from scheduler.policy.types import TenantId, TenantView
 from scheduler.store.control import TenantRow, TenantUse, load_tenant_use, load_tenants
 
 
@@ -56,14 +57,25 @@ def _detail(row: TenantRow, use: TenantUse) -> TenantDetail:
         quota=row.quota,
         in_flight=use.in_flight,
         queued=use.queued,
-        start_level=_start_level(row.quota, use),
+        start_level=None if row.quota.start_rate is None else Quota(_in_use(row, use), use.now).level,
     )
 
 
-def _start_level(quota: QuotaSettings, use: TenantUse) -> float | None:
+def limits_in_use(row: TenantRow) -> TenantView | None:
+    """The tenant's own limits and what it uses of them, as the planner sees it; None when it has none."""
+    view = TenantView(row.id, start_rate=row.quota.start_rate, max_in_flight=row.quota.max_in_flight)
+    return _in_use(row, load_tenant_use([row.id])[row.id]) if view.limited else None
+
+
+def _in_use(row: TenantRow, use: TenantUse) -> TenantView:
     """A bucket that was never drawn on is full."""
-    if quota.start_rate is None or quota.start_burst is None:
-        return None
-    if use.level is None or use.level_at is None:
-        return quota.start_burst
-    return min(quota.start_burst, use.level + quota.start_rate * max(0.0, use.now - use.level_at))
+    burst = row.quota.start_burst or 1.0
+    return TenantView(
+        row.id,
+        start_rate=row.quota.start_rate,
+        start_burst=burst,
+        start_level=burst if use.level is None else use.level,
+        start_level_at=use.level_at or 0.0,
+        max_in_flight=row.quota.max_in_flight,
+        in_flight=use.in_flight,
+    )

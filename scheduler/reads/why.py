@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from scheduler.errors import NotFound
@@ -19,6 +19,7 @@ from scheduler.policy.explain import (
     position,
 )
 from scheduler.policy.graph import EDGES_PER_TASK_MAX
+from scheduler.policy.limits import less_held
 from scheduler.policy.order import score
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import (
@@ -29,11 +30,10 @@ from scheduler.policy.types import (
     TaskId,
     TaskView,
     TenantId,
-    TenantView,
 )
 from scheduler.reads.forecast import published_forecast
-from scheduler.reads.resources import at_level
 from scheduler.reads.tasks import ID_MAX
+from scheduler.reads.tenants import limits_in_use
 from scheduler.store import control, dispatch, graphs, overview, resources, tasks
 
 LANES_MAX: Final = 500
@@ -99,7 +99,7 @@ def _needs(row: tasks.TaskRow) -> tuple[Need, ...]:
     named = {r.view.id: r for r in resources.load()}
     held = resources.load_held()
     return tuple(
-        Need(named[r].name, amount, at_level(named[r].view, held.get(r, 0.0)))
+        Need(named[r].name, amount, less_held(named[r].view, held.get(r, 0.0)))
         for r, amount in zip(row.resources, row.amounts, strict=True)
     )
 
@@ -118,24 +118,7 @@ def _surroundings(row: tasks.TaskRow, ahead: int, now: float) -> Surroundings:
         running=running,
         free_slots=free_slots(row.pool_id, running, now),
         ahead=ahead,
-        limits=_limits(tenant),
-    )
-
-
-def _limits(tenant: control.TenantRow) -> TenantView | None:
-    """The tenant's own limits and what it uses of them; None when it has none."""
-    quota = tenant.quota
-    view = TenantView(tenant.id, start_rate=quota.start_rate, max_in_flight=quota.max_in_flight)
-    if not view.limited:
-        return None
-    use = control.load_tenant_use([tenant.id])[tenant.id]
-    burst = quota.start_burst or 1.0
-    return replace(
-        view,
-        start_burst=burst,
-        start_level=burst if use.level is None else use.level,
-        start_level_at=use.level_at or 0.0,
-        in_flight=use.in_flight,
+        limits=limits_in_use(tenant),
     )
 
 

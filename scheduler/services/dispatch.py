@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
 from django.db import transaction
 
 from scheduler.policy.lanebook import LaneBook, Look
+from scheduler.policy.limits import less_held
 from scheduler.policy.plan import STARTS_MAX, make_plan
 from scheduler.policy.types import (
     WORKER_FRESH_S,
@@ -27,7 +28,6 @@ from scheduler.policy.types import (
     PoolId,
     PoolView,
     ResourceId,
-    ResourceKind,
     ResourceView,
     Snapshot,
     Start,
@@ -193,14 +193,7 @@ def _less_held(
     for entry in in_flight:
         for resource, amount in zip(demands[entry.demand].resources, entry.held, strict=True):
             held[resource] += amount
-    return {
-        r.id: _with_level(r, r.level - held[r.id]) if r.kind is ResourceKind.SEMAPHORE and held[r.id] else r
-        for r in resources.values()
-    }
-
-
-def _with_level(resource: ResourceView, level: float) -> ResourceView:
-    return replace(resource, level=level)
+    return {r.id: less_held(r, held[r.id]) if r.id in held else r for r in resources.values()}
 
 
 def _taken(plan: Plan, demands: Mapping[DemandId, DemandView]) -> dict[ResourceId, float]:
