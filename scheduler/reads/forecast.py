@@ -15,8 +15,6 @@ from scheduler.policy.types import DemandId, LaneKey, PoolId, PriorityClass, Ten
 from scheduler.store import dispatch, overview
 from scheduler.store import forecast as store
 
-FRESH_S: Final = 60.0
-"""An older forecast is not shown: no engine leads."""
 WINDOW_S: Final = 3_600.0
 
 
@@ -52,12 +50,8 @@ class Said:
 
 def published_forecast(*, now: float | None = None) -> Said | None:
     """The newest forecast; None when there is none or it is too old to be true."""
-    found = store.load_state("published")
-    if found is None:
-        return None
-    body, read_at = found
-    age_s = (read_at if now is None else now) - body["as_of"]
-    return None if age_s > FRESH_S else _said(body, max(0.0, age_s))
+    found = store.load_published(now=now)
+    return None if found is None else _said(found[0], max(0.0, found[1]))
 
 
 def _said(body: Mapping[str, Any], age_s: float) -> Said:

@@ -34,8 +34,6 @@ CPU_SHARE: Final = 0.08
 AMOUNTS_NOTED_MAX: Final = 100
 SAVED_EVERY_ROUNDS: Final = 10
 _CHANCE: Final = random.SystemRandom()
-LEARNED: Final = "learned"
-PUBLISHED: Final = "published"
 
 
 @dataclass(slots=True)
@@ -78,7 +76,7 @@ def renew_forecast(memory: Memory | None) -> Memory:
         memory.forecast = foretell(scene, memory.learned, draw=_CHANCE.random)
         memory.joined.clear()
         memory.next_at = time.monotonic() + (time.thread_time() - began) / CPU_SHARE
-        store.write_state(PUBLISHED, _published(memory, memory.forecast, present, scene))
+        store.write_state(store.PUBLISHED, _published(memory, memory.forecast, present, scene))
     return memory
 
 
@@ -94,7 +92,7 @@ def recall() -> Memory:
 
 
 def _begin(now: float) -> Memory:
-    kept = store.load_state(LEARNED)
+    kept = store.load_state(store.LEARNED)
     learned = Learned() if kept is None else Learned.from_json(kept[0])
     kinds = {(pool, kind): Durations.from_json(bins) for pool, kind, bins in store.load_durations()}
     return Memory(learned, kinds, now)
@@ -136,7 +134,7 @@ def _check(memory: Memory) -> None:
 
 def _save(memory: Memory) -> None:
     store.prune_log()
-    store.write_state(LEARNED, memory.learned.as_json())
+    store.write_state(store.LEARNED, memory.learned.as_json())
     rows = [(pool, kind, d.as_json(), d.quantile(0.9)) for (pool, kind), d in memory.kinds.items()]
     if rows:
         store.write_durations([(pool, kind, bins, p90) for pool, kind, bins, p90 in rows if p90 is not None])

@@ -33,7 +33,6 @@ from scheduler.store import forecast as forecast_store
 from scheduler.store import overview as store
 from scheduler.store import resources as resource_store
 
-FORECAST_FRESH_S: Final = 60.0
 HISTORY_POINTS: Final = 60
 PACE: Final = Pace()
 FAILED_STATES: Final = (TaskState.FAILED.value, TaskState.DEAD_LETTERED.value)
@@ -270,8 +269,8 @@ class _Picture:
 
 def _foreseen() -> dict[PoolId, dict[str, object]]:
     """By pool the wait of a task submitted now, by class; a pool of which too little is known is not there."""
-    found = forecast_store.load_state("published")
-    pools = [] if found is None or found[1] - found[0]["as_of"] > FORECAST_FRESH_S else found[0]["pools"]
+    found = forecast_store.load_published()
+    pools = [] if found is None else found[0]["pools"]
     return {PoolId(pool["id"]): pool["classes"] for pool in pools if pool["enough"]}
 
 

@@ -24,6 +24,13 @@ from scheduler.store import queries
 
 _SQL: Final = queries.load("forecast.sql")
 
+LEARNED: Final = "learned"
+"""What the leader learned is kept under this name,"""
+PUBLISHED: Final = "published"
+"""and what it foresaw last under this."""
+FRESH_S: Final = 60.0
+"""An older forecast is not believed: no engine leads."""
+
 LEASES_MAX: Final = 2_000
 ENDED_MAX: Final = 1_000
 COUNT_MAX: Final = 5_000
@@ -204,6 +211,16 @@ def load_state(name: str) -> tuple[dict[str, Any], float] | None:
     """What was kept under a name, and the time now."""
     row = queries.fetch_one(_SQL["read_state"], {"name": name})
     return None if row is None else (orjson.loads(row[0]), row[1])
+
+
+def load_published(*, now: float | None = None) -> tuple[dict[str, Any], float] | None:
+    """What was foreseen last and how long ago (s; `now` None: by the database); None when it is missing or old."""
+    found = load_state(PUBLISHED)
+    if found is None:
+        return None
+    body, read_at = found
+    age_s = (read_at if now is None else now) - body["as_of"]
+    return None if age_s > FRESH_S else (body, age_s)
 
 
 def write_durations(rows: Sequence[tuple[PoolId, str, Mapping[str, object], float]]) -> None:
