@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
@@ -138,13 +139,7 @@ def patch_schedule(request: HttpRequest, name: str, body: ScheduleEditIn, wanted
 @in_pool
 def post_pause(request: HttpRequest, name: str, wanted: Query[WhoseIn], body: ReasonIn | None = None) -> HttpResponse:
     """Submit nothing until it is resumed; its times go by."""
-    row = _found(request, name, wanted.tenant)
-    author = _author(request, body.reason if body is not None else "")
-
-    def act() -> tuple[int, ScheduleOut]:
-        return 200, ScheduleOut(**present_schedule(pause_schedule(row.tenant, name, author)))
-
-    return once_per_key(request, act, rings=False)
+    return _switch(request, name, wanted, body, pause_schedule)
 
 
 @router.post(
@@ -156,11 +151,22 @@ def post_pause(request: HttpRequest, name: str, wanted: Query[WhoseIn], body: Re
 @in_pool
 def post_resume(request: HttpRequest, name: str, wanted: Query[WhoseIn], body: ReasonIn | None = None) -> HttpResponse:
     """Go on; what came meanwhile is made up for as `catch_up` says."""
+    return _switch(request, name, wanted, body, resume_schedule)
+
+
+def _switch(
+    request: HttpRequest,
+    name: str,
+    wanted: WhoseIn,
+    body: ReasonIn | None,
+    switch: Callable[[TenantId, str, Author], ScheduleRow],
+) -> HttpResponse:
+    """Pause or resume, once per key."""
     row = _found(request, name, wanted.tenant)
     author = _author(request, body.reason if body is not None else "")
 
     def act() -> tuple[int, ScheduleOut]:
-        return 200, ScheduleOut(**present_schedule(resume_schedule(row.tenant, name, author)))
+        return 200, ScheduleOut(**present_schedule(switch(row.tenant, name, author)))
 
     return once_per_key(request, act, rings=False)
 
