@@ -13,6 +13,7 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from scheduler.postgres import EmbeddedServer, parse_url
+from scheduler.store.submit import forget_demands
 from tests.acceptance.site import Site
 from tests.conftest import LiveDatabase
 from tests.support.database import close_connections
@@ -50,5 +51,6 @@ def own_server(
 
 def _point_to(changes: dict[str, str]) -> None:
     close_connections()
+    forget_demands()
     settings.DATABASES["default"].update(changes)
     connection.settings_dict.update(changes)
