@@ -166,9 +166,12 @@ def _snapshot(
 
 
 def _with_known_limits(field: store.Field, resources: Mapping[ResourceId, ResourceView]) -> tuple[Lane, ...]:
-    """The lanes, less those that need a limit which is not there: added a moment ago, or removed by hand."""
-    unknown = {demand.id for demand in field.demands.values() if not resources.keys() >= set(demand.resources)}
-    return tuple(lane for lane in field.lanes if lane.key.demand not in unknown) if unknown else tuple(field.lanes)
+    """The lanes, less those that need what is not there: a limit added a moment ago, or something removed by hand.
+
+    So a row that points nowhere, as after a restore under a running service, stops itself and nobody else.
+    """
+    known = {demand.id for demand in field.demands.values() if resources.keys() >= set(demand.resources)}
+    return tuple(lane for lane in field.lanes if lane.key.demand in known)
 
 
 def _room(pools: Mapping[PoolId, PoolView], offers: tuple[WorkerView, ...], starts_max: int) -> dict[PoolId, int]:

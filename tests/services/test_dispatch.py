@@ -163,6 +163,14 @@ def test_work_for_a_limit_that_is_gone_waits_and_stops_nobody() -> None:
     assert state_of(waiting) == "ready"
 
 
+def test_a_task_whose_needs_are_not_on_record_waits_and_stops_nobody() -> None:
+    tenant, worker = make_tenant(), HandWorker({make_pool(): 10})
+    lost, free = submit_tasks(tenant, 2)
+    Task.objects.filter(pk=lost).update(demand_id=9_999)
+    assert [leased.task for leased in worker.start()] == [free]
+    assert state_of(lost) == "ready"
+
+
 def test_work_for_a_limit_that_was_not_known_yet_is_not_forgotten() -> None:
     """A plan locks the limits before it reads the lanes: one that is added in between is known to the next plan."""
     tenant, worker = make_tenant(), HandWorker({make_pool(): 10})
