@@ -11,7 +11,6 @@ from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.reads.engine import EngineView, engine_view
 from scheduler.services import heartbeat
 from scheduler.services.autoscale import autoscale
-from scheduler.services.forecast import Memory, renew_forecast
 from scheduler.services.graphs import tend
 from scheduler.services.missing import end_overdue_blocked
 from scheduler.services.settle import reap
@@ -36,7 +35,6 @@ class Maintenance:
         self._engine = engine
         self._db = DbThread("maintain")
         self._counted: Counted | None = None
-        self._foreseen: Memory | None = None
         self._offered: dict[int, int] = {}
         self._rounds = 0
         self._retired: list[Executor] = []
@@ -72,7 +70,6 @@ class Maintenance:
             logger.info("this engine %s", f"leads, term {term}" if term is not None else "does not lead any more")
             engine.leading = term is not None
             self._counted = None
-            self._foreseen = None
             engine.wake()
 
     async def _refresh(self) -> None:
@@ -106,7 +103,6 @@ class Maintenance:
             DOORBELL.ring(Bell.SETTLED)
         if await self._db.call(autoscale):
             DOORBELL.ring(Bell.WORK)
-        self._foreseen = await self._db.call(renew_forecast, self._foreseen)
         interval_s = self._engine.settings.snapshot_s
         pace = self._engine.settings.pace
         self._counted = await self._db.call(

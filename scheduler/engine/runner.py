@@ -5,6 +5,7 @@
 - settle: reports of ended attempts go to the database in batches.
 - maintain: leadership, pools, and for the leader the reaper, the snapshot and the sweeping.
 - schedules: the leader submits what is due at its time.
+- forecast: the leader looks ahead.
 - fence: stops what runs under a lease that could not be renewed in time, before it may run elsewhere.
 - renewal: in a thread of its own (`renewal`).
 
@@ -30,6 +31,7 @@ from scheduler.engine.attempt import Running, Stop
 from scheduler.engine.db_thread import DbThread
 from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.engine.executors.python import Handler
+from scheduler.engine.forecaster import Forecaster
 from scheduler.engine.maintenance import Maintenance
 from scheduler.engine.outbox import Outbox
 from scheduler.engine.pools import Pools
@@ -88,7 +90,7 @@ class Engine:
         self._outbox = Outbox(self._settle_db, batch_max=self.settings.settle_batch_max)
         self._renewal = Renewal(self.id, self, register=self._register)
         maintenance = Maintenance(self)
-        timekeeper = Timekeeper(self)
+        timekeeper, forecaster = Timekeeper(self), Forecaster(self)
         off = [DOORBELL.on(Bell.WORK, self._rung), DOORBELL.on(Bell.SETTLED, self._slots_freed)]
         await self._until_done(maintenance.begin, stop)
         self._renewal.start()
@@ -101,8 +103,10 @@ class Engine:
             asyncio.create_task(self._forever("dispatch", self._dispatch_once, stop)),
             asyncio.create_task(self._forever("maintain", maintenance.once, stop)),
             asyncio.create_task(self._forever("schedules", timekeeper.once, stop)),
+            asyncio.create_task(self._forever("forecast", forecaster.once, stop)),
         ]
         await stop.wait()
+        forecaster.hurry()
         self._draining = True
         self._work.set()
         await asyncio.gather(*loops)
@@ -115,6 +119,7 @@ class Engine:
         for take_off in off:
             take_off()
         timekeeper.close()
+        forecaster.close()
         await self._leave(maintenance)
 
     def abandon(self) -> None:

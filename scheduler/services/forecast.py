@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final
@@ -50,8 +50,19 @@ class Memory:
     rounds: int = 0
 
 
-def renew_forecast(memory: Memory | None) -> Memory:
-    """One round; returns what to remember for the next.
+Look = Callable[[Scene, Learned], tuple[Forecast, float]]
+"""Looks ahead from a scene; with the seconds of processor time that it took."""
+
+
+def look_here(scene: Scene, learned: Learned) -> tuple[Forecast, float]:
+    """Look ahead in this thread."""
+    began = time.thread_time()
+    forecast = foretell(scene, learned, draw=_CHANCE.random)
+    return forecast, time.thread_time() - began
+
+
+def renew_forecast(memory: Memory | None, *, look: Look = look_here) -> Memory:
+    """One round; returns what to remember for the next. What `look` raises is raised, and nothing is forgotten.
 
     1. read the present, and what has ended since the last round;
     2. log what was said to some of those that came since;
@@ -72,10 +83,9 @@ def renew_forecast(memory: Memory | None) -> Memory:
         if memory.rounds % SAVED_EVERY_ROUNDS == 0:
             _save(memory)
     if scene is not None:
-        began = time.thread_time()
-        memory.forecast = foretell(scene, memory.learned, draw=_CHANCE.random)
+        memory.forecast, took_s = look(scene, memory.learned)
         memory.joined.clear()
-        memory.next_at = time.monotonic() + (time.thread_time() - began) / CPU_SHARE
+        memory.next_at = time.monotonic() + took_s / CPU_SHARE
         store.write_state(store.PUBLISHED, _published(memory, memory.forecast, present, scene))
     return memory
 
