@@ -1,6 +1,8 @@
 -- name: take_turns
 -- One submission after the other near these bounds, in the order given, until the transaction ends.
-SELECT pg_advisory_xact_lock(hashtextextended(turn, 25457)) FROM unnest(%(turns)s::text[]) AS turn;
+SELECT pg_advisory_xact_lock(hashtextextended(turn, 25457)),
+       set_config('idle_in_transaction_session_timeout', '5s', true)
+FROM unnest(%(turns)s::text[]) AS turn;
 
 -- name: read_depths
 -- What waits now, exactly, as far as it is committed. For what follows in this transaction: see `lock_dispatch`.

@@ -6,7 +6,9 @@
 -- PostgreSQL 18 it does so by a price so high that compiling would seem to pay, which takes seconds: not that either.
 WITH turn AS MATERIALIZED (
     SELECT pg_advisory_xact_lock(25457, 1), set_config('enable_seqscan', 'off', true),
-           set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)
+           set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
+           -- An engine that is suspended here must not keep the turn: the server ends its session, another engine plans.
+           set_config('idle_in_transaction_session_timeout', '5s', true)
 )
 SELECT r.id, r.kind, s.level, extract(epoch FROM s.level_at)::float8, r.rate, r.burst, r.permits, r.margin, s.factor,
        extract(epoch FROM s.blocked_until)::float8, extract(epoch FROM r.changes_at)::float8, r.ceilings::text

@@ -29,7 +29,10 @@ ON CONFLICT (id) DO UPDATE SET slots = excluded.slots, draining = false, seen_at
 
 -- name: see_worker
 -- The heartbeat of the process itself. Zero rows: the worker was forgotten and must register again.
-UPDATE worker SET seen_at = clock_timestamp() WHERE id = %(worker)s::uuid;
+UPDATE worker SET seen_at = clock_timestamp()
+WHERE id = %(worker)s::uuid
+  -- For what follows in this transaction: leases that a suspended engine was about to renew must not stay locked.
+  AND set_config('idle_in_transaction_session_timeout', '5s', true) <> '';
 
 -- name: drain_worker
 UPDATE worker SET draining = true WHERE id = %(worker)s::uuid;
@@ -51,7 +54,8 @@ SET holder = excluded.holder,
     term = l.term + CASE WHEN l.holder = excluded.holder THEN 0 ELSE 1 END,
     expires_at = excluded.expires_at
 WHERE l.holder IS NULL OR l.holder = excluded.holder OR l.expires_at < clock_timestamp()
-RETURNING term;
+-- A leader that is suspended before it commits must not keep others from taking over.
+RETURNING term, set_config('idle_in_transaction_session_timeout', '5s', true);
 
 -- name: give_up_leadership
 UPDATE leader SET holder = NULL, expires_at = clock_timestamp() WHERE name = 'planner' AND holder = %(me)s::uuid;

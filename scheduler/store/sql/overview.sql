@@ -2,7 +2,10 @@
 -- Add the appended changes to the folded counts, and to the depths. Any reader sees either both or neither.
 WITH taken AS (
     -- The planner reads arrivals from the changes; the sequence tells it that some may be gone.
-    DELETE FROM task_delta d USING (SELECT nextval('task_fold_seq') WHERE EXISTS (SELECT FROM task_delta)) AS told
+    DELETE FROM task_delta d USING (
+        SELECT nextval('task_fold_seq'), set_config('idle_in_transaction_session_timeout', '5s', true)
+        WHERE EXISTS (SELECT FROM task_delta)
+    ) AS told
     RETURNING d.pool_id, d.priority, d.tenant_id, d.demand_id, d.counter, d.n
 ),
 deeper AS (

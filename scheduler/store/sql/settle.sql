@@ -23,7 +23,7 @@ SELECT lease_id, task_id, attempt, pool_id, tenant_id, demand_id, amounts, cance
        extract(epoch FROM clock_timestamp() - started_at)::float8,
        -- For what follows in this transaction: see `lock_dispatch`.
        (SELECT set_config('enable_seqscan', 'off', true) || set_config('plan_cache_mode', 'force_generic_plan', true)
-               || set_config('jit', 'off', true))
+               || set_config('jit', 'off', true) || set_config('idle_in_transaction_session_timeout', '5s', true))
 FROM ended;
 
 -- name: read_retry_rules
