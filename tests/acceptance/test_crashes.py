@@ -58,6 +58,11 @@ class Pair:
     def _start(self) -> Running:
         return self._stack.enter_context(self._site.engine_coming_up())
 
+    def has_work(self, index: int) -> bool:
+        """Whether attempts run in one: an engine that has just been started may not have come to that."""
+        worker = worker_of(self.engines[index])
+        return worker is not None and Lease.objects.filter(worker_id=worker.pk, picked_up=True).exists()
+
     def kill(self, index: int) -> dict[int, int]:
         """Kill one and start another in its place; returns what ran in it: lease by task."""
         program = self.engines[index]
@@ -110,6 +115,16 @@ def load_for(seconds: float, tenant: TenantId, chance: random.Random) -> None:
     wait_until(passed, timeout_s=30, what="work to be done between two kills")
 
 
+def load_until_it_works(pair: Pair, index: int, tenant: TenantId, chance: random.Random) -> None:
+    """Keep the load up until the engine that is to be killed has something to lose."""
+
+    def works() -> bool:
+        keep_loaded(tenant, chance)
+        return pair.has_work(index)
+
+    wait_until(works, timeout_s=30, what="the engine that is to be killed to work")
+
+
 def crash(server: EmbeddedServer) -> None:
     """Crash the database as a power cut would, and start it again."""
     server.stop(signal.SIGQUIT)
@@ -140,7 +155,9 @@ def test_ten_kills_and_a_crash_of_the_database_lose_nothing(
     with Pair(site) as pair:
         for kill in range(KILLS):
             load_for(chance.uniform(0.1, 2.0), tenant, chance)
-            killed.append((database_now(), pair.kill(chance.randrange(2))))
+            victim = chance.randrange(2)
+            load_until_it_works(pair, victim, tenant, chance)
+            killed.append((database_now(), pair.kill(victim)))
             if kill + 1 == DATABASE_CRASHES_AFTER:
                 load_for(0.5, tenant, chance)
                 killed.append((database_now(), {}))
