@@ -30,7 +30,7 @@ run: setup-run ## serve http://127.0.0.1:8000/ with demo data (PORT=, DEMO=0, CR
 test: setup check ## every check and every test
 	$(PYTEST) -n $(JOBS) -m "not acceptance and not browser"
 	$(PYTEST) -m acceptance
-	$(PYTEST) -m "browser and not acceptance"
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not acceptance"
 
 check: setup ## lint, format, types, architecture, Django's checks, missing migrations
 	$(BIN)/ruff check .

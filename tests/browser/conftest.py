@@ -11,12 +11,22 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    expect,
+    sync_playwright,
+)
 from pytest_django import DjangoDbBlocker
 
 from tests.browser.world import World, web_process
 from tests.support import database
 
+PATIENCE_MS = 15_000  # three beats of a quiet socket, or three polls
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -44,6 +54,7 @@ def site(django_db_setup: str, django_db_blocker: DjangoDbBlocker) -> Iterator[s
 @pytest.fixture(scope="module")
 def browser(site: str) -> Iterator[Browser]:
     """Module by module, because its event loop runs in this thread as long as it is open."""
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         path = shutil.which("chromium")  # else Playwright's own
         yield playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
@@ -106,7 +117,7 @@ OpenPage = Callable[..., Page]
 
 @pytest.fixture
 def open_page(browser: Browser, world: World, complaints: Complaints) -> Iterator[OpenPage]:
-    """Open a path as a person with a role; keyword arguments go to the browser context."""
+    """Open a path as a person with a role, once the newest snapshot is served; `how` goes to the browser context."""
     contexts: list[BrowserContext] = []
     cookies: dict[str, str] = {}
 
@@ -119,10 +130,11 @@ def open_page(browser: Browser, world: World, complaints: Complaints) -> Iterato
             cookies.setdefault(role, "") or cookies.update({role: world.cookie(role)})
             context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookies[role], "url": world.url}])
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PATIENCE_MS)
         complaints.watch(page)
         if before:
             before(page)
+        world.wait_until_served()
         page.goto(path)
         return page
 

@@ -55,7 +55,7 @@ def test_an_unchanged_board_touches_nothing(open_page: OpenPage, world: World) -
     before = page.locator("#as-of").text_content() or ""
     for _ in range(3):
         world.snapshot(**quiet)
-    expect(page.locator("#as-of")).not_to_have_text(before)
+    expect(page.locator("#as-of")).not_to_have_text(before)  # told by the next beat
     assert page.evaluate("window.touched") == 0
 
 
@@ -256,12 +256,8 @@ def test_a_session_that_ended_is_noticed_by_polling_too(
 
 def test_screen_readers_hear_of_states_and_not_of_numbers(open_page: OpenPage, world: World) -> None:
     calm = [sample.pool("llm")]
-    # The page may open with the picture before, and would speak of what changed since: look once, then open it anew.
     world.snapshot(pools=calm, resources=[], totals={**sample.body()["totals"], "waiting": 3})
     page = open_page()
-    pill(page, "Live")
-    waiting(page, "3")
-    page.reload()
     pill(page, "Live")
     world.snapshot(pools=calm, resources=[], totals={**sample.body()["totals"], "waiting": 7})
     waiting(page, "7")

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.conftest import Complaints, OpenPage
 from tests.browser.world import World
 from tests.live import sample
 
 PAGES = ["/ops/", "/ops/pools/", "/ops/pools/llm/", "/ops/resources/", "/ops/sign-in/"]
-SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 320, "height": 640}}
+SIZES: dict[str, ViewportSize] = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 320, "height": 640}}
+SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
 LONG = "a-pool-name-without-any-mercy-" * 6
 ODD: dict[str, Any] = {
@@ -52,20 +53,23 @@ def settled(page: Page, path: str) -> None:
         expect(page.locator("#conn span")).to_have_text("Live")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("path", PAGES)
-def test_no_accessibility_rule_is_broken(path: str, size: str, scheme: str, open_page: OpenPage, world: World) -> None:
-    world.snapshot()
-    page = open_page(path, role_for(path), viewport=SIZES[size], color_scheme=scheme)
-    for name, state in STATES.items():
-        world.snapshot(**state)
-        page.goto(path)
-        settled(page, path)
-        assert violations(page) == [], name
+def test_a_page_is_accessible_and_fits_in_every_size_and_theme(
+    path: str, state: str, open_page: OpenPage, world: World
+) -> None:
+    world.snapshot(**STATES[state])
+    page = open_page(path, role_for(path))
+    settled(page, path)
+    for size in SIZES.values():
+        page.set_viewport_size(size)
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            assert violations(page) == [], (size, scheme)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_states_of_the_page_break_no_rule(
     scheme: str, open_page: OpenPage, world: World, complaints: Complaints
 ) -> None:
@@ -92,7 +96,7 @@ def test_states_of_the_page_break_no_rule(
     assert violations(page) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_the_page_of_a_task_reads_well(scheme: str, open_page: OpenPage, world: World, tmp_path: Path) -> None:
     world.snapshot()
     path = f"/ops/tasks/{world.task()}/"
@@ -110,17 +114,6 @@ def test_the_page_of_a_task_reads_well(scheme: str, open_page: OpenPage, world: 
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
     page.screenshot(path=folder / f"task-{scheme}-phone.png", full_page=True)
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_nothing_is_off_the_edge_of_a_narrow_screen(path: str, open_page: OpenPage, world: World) -> None:
-    world.snapshot()
-    page = open_page(path, role_for(path), viewport=SIZES["phone"])
-    for state in STATES.values():
-        world.snapshot(**state)
-        page.goto(path)
-        settled(page, path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
 def test_forced_colours_keep_every_state_readable(open_page: OpenPage, world: World) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
-from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
@@ -29,7 +29,8 @@ from tests.support.waiting import wait_until
 from tests.support.work import HandWorker, make_tenant, submit_tasks
 
 T = TypeVar("T")
-ROLES = {"nobody": [], "viewer": ["view_console"], "operator": ["view_console", "operate_pool", "view_payload"]}
+VIEW = ["view_console"]
+ROLES = {"nobody": [], "lookout": VIEW, "viewer": VIEW, "operator": [*VIEW, "operate_pool", "view_payload"]}
 PASSWORD = "correct horse battery staple"
 
 # Never the same number twice in one run: a web process remembers the newest it saw.
@@ -41,8 +42,8 @@ class World:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.newest = 0
         self._thread = ThreadPoolExecutor(1)
-        self.bodies: dict[str, Any] = {}
 
     def do(self, action: Callable[[], T]) -> T:
         return self._thread.submit(action).result(timeout=30)
@@ -52,7 +53,22 @@ class World:
         number = next(_numbers)
         body = {**sample.body(1000), **changes}
         self.do(lambda: Snapshot.objects.create(seq=number, body=body))
+        self.newest = number
         return number
+
+    def wait_until_served(self) -> None:
+        """Return once the web process, which looks once per second, answers with the newest snapshot."""
+        if self.newest:
+            wait_until(self._serves_the_newest, what="the web process to serve the newest snapshot")
+
+    def _serves_the_newest(self) -> bool:
+        request = Request(f"{self.url}/ops/_live/overview/", headers={"If-None-Match": f'"{self.newest}"'})
+        request.add_header("Cookie", f"{settings.SESSION_COOKIE_NAME}={self._lookout}")
+        try:
+            urlopen(request, timeout=10).close()
+        except HTTPError as error:
+            return error.code == 304
+        return False
 
     def waiting(self, number: int) -> int:
         """The next snapshot with this many tasks waiting."""
@@ -99,6 +115,7 @@ class World:
     def begin(self) -> None:
         self.do(self._empty)
         self.do(lambda: Pool.objects.create(name="llm", executor="llm"))
+        self._lookout = self.cookie("lookout")
 
     def end(self) -> None:
         self.do(self._empty)
