@@ -1,0 +1,58 @@
+"""Tables, constraints and indexes; no behaviour.
+
+Hot tables (`task`, `lease`, `attempt`, payload and result) carry plain ids instead of foreign keys: rows they point to
+are never deleted while in use, and a key check per insert would cost as much as the insert. Everything in cold tables
+is a real foreign key. Triggers in the migrations keep `task_delta` exact; see `store/sql/counts.sql`.
+"""
+
+from __future__ import annotations
+
+from scheduler.models.attempts import Attempt, Lease
+from scheduler.models.audit import AuditEvent
+from scheduler.models.counts import FoldMark, TaskCount, TaskDelta, WaitingDepth
+from scheduler.models.fairness import ClassCredit, FairClock, FairCounter
+from scheduler.models.forecasts import ForecastLog, ForecastState, LearnedDuration, Snapshot
+from scheduler.models.graphs import TaskEdge, TaskGroup
+from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
+from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
+from scheduler.models.schedules import Occurrence, Schedule
+from scheduler.models.tasks import FixedStart, Task, TaskPayload, TaskResult
+from scheduler.models.tenants import ApiToken, IdempotencyRecord, Tenant, TenantState
+
+__all__ = [
+    "ApiToken",
+    "Attempt",
+    "AuditEvent",
+    "ClassCredit",
+    "Demand",
+    "FairClock",
+    "FairCounter",
+    "FixedStart",
+    "FoldMark",
+    "ForecastLog",
+    "ForecastState",
+    "IdempotencyRecord",
+    "Leader",
+    "LearnedDuration",
+    "Lease",
+    "Occurrence",
+    "Pool",
+    "PoolScale",
+    "PoolState",
+    "Resource",
+    "ResourceState",
+    "Schedule",
+    "SetAside",
+    "Snapshot",
+    "Task",
+    "TaskCount",
+    "TaskDelta",
+    "TaskEdge",
+    "TaskGroup",
+    "TaskPayload",
+    "TaskResult",
+    "Tenant",
+    "TenantState",
+    "WaitingDepth",
+    "Worker",
+]

@@ -1,0 +1,73 @@
+"""What is in flight now, and what was. Tables, constraints and indexes only."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import BrinIndex
+from django.db import models
+from django.db.models import CheckConstraint, Index, Q
+
+from scheduler.policy.types import Outcome
+
+
+class Lease(models.Model):
+    """What is in flight now. `lease_id` is the fence: a report with an id that is not here changes nothing."""
+
+    lease_id = models.BigAutoField(primary_key=True)
+    task_id = models.BigIntegerField(unique=True)
+    attempt = models.SmallIntegerField()
+    pool_id = models.BigIntegerField()
+    tenant_id = models.BigIntegerField()
+    demand_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    worker_id = models.UUIDField()
+    amounts = ArrayField(models.FloatField())
+    ready_at = models.DateTimeField()
+    started_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    timeout_at = models.DateTimeField(null=True)
+    cancel_requested_at = models.DateTimeField(null=True)
+    picked_up = models.BooleanField(default=False)
+    degraded = models.BooleanField(default=False, db_default=False)
+
+    class Meta:
+        db_table = "lease"
+
+
+class Attempt(models.Model):
+    """One row per finished attempt, written when its lease ends; an unfinished attempt is its lease."""
+
+    # store/sql/tasks.sql: attempts_of_task. One index for the key and for the way attempts are looked up.
+    pk = models.CompositePrimaryKey("task_id", "lease_id")
+    task_id = models.BigIntegerField()
+    lease_id = models.BigIntegerField()
+    number = models.SmallIntegerField()
+    pool_id = models.BigIntegerField()
+    tenant_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    worker_id = models.UUIDField()
+    ready_at = models.DateTimeField()
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField()
+    outcome = models.CharField(max_length=10)
+    failure_class = models.CharField(max_length=16, null=True)  # noqa: DJ001 - NULL: it did not fail
+    message = models.CharField(max_length=2000, null=True)  # noqa: DJ001 - NULL: it did not fail
+    retry_after_s = models.FloatField(null=True)
+    usage = models.JSONField(null=True)
+    degraded = models.BooleanField(default=False, db_default=False)
+
+    class Meta:
+        db_table = "attempt"
+        constraints = [
+            CheckConstraint(name="attempt_outcome_known", condition=Q(outcome__in=[o.value for o in Outcome])),
+        ]
+        indexes = [
+            # store/sql/overview.sql: recent_failures
+            Index(
+                name="attempt_failures",
+                fields=["-finished_at", "-lease_id"],
+                condition=Q(outcome__in=["failed", "timed_out", "lost"]),
+            ),
+            # store/sql/forecast.sql: read_ended. Summaries of pages cost a settlement nothing.
+            BrinIndex(name="attempt_ended", fields=["finished_at"], autosummarize=True, pages_per_range=16),
+        ]

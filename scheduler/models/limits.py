@@ -1,0 +1,81 @@
+"""What attempts share. Tables, constraints and indexes only."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+from scheduler.models.choices import choices
+from scheduler.policy.types import ResourceKind
+
+
+class Resource(models.Model):
+    """A limit that all pools share, as declared. Its state is in `resource_state`, so no use can change the limit.
+
+    `ceilings` maps a class to the part of the burst that it must leave free. What an override sets goes before what is
+    declared until `override_until` (NULL: until it is lifted).
+    """
+
+    name = models.CharField(max_length=64, unique=True)
+    kind = models.CharField(max_length=16, choices=choices(ResourceKind))
+    rate = models.FloatField(default=0.0)
+    burst = models.FloatField(default=0.0)
+    permits = models.PositiveIntegerField(default=0)
+    margin = models.FloatField(default=0.02)
+    ceilings = models.JSONField(null=True, blank=True)
+    override_rate = models.FloatField(null=True, blank=True)
+    override_burst = models.FloatField(null=True, blank=True)
+    override_permits = models.PositiveIntegerField(null=True, blank=True)
+    override_until = models.DateTimeField(null=True, blank=True)
+    version = models.BigIntegerField(default=1, db_default=1)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "resource"
+        constraints = [
+            CheckConstraint(name="resource_kind_known", condition=Q(kind__in=[k.value for k in ResourceKind])),
+            CheckConstraint(name="resource_limits_not_negative", condition=Q(rate__gte=0, burst__gte=0, margin__gte=0)),
+            CheckConstraint(name="resource_margin_below_one", condition=Q(margin__lt=1)),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ResourceState(models.Model):
+    """What is left of a token bucket and what throttling taught us. One narrow hot row per resource."""
+
+    resource = models.OneToOneField(Resource, primary_key=True, on_delete=models.CASCADE, related_name="state")
+    level = models.FloatField()
+    level_at = models.DateTimeField(db_default=Now())
+    factor = models.FloatField(default=1.0, db_default=1.0)
+    blocked_until = models.DateTimeField(null=True)
+    taken_total = models.FloatField(default=0.0, db_default=0.0)
+
+    class Meta:
+        db_table = "resource_state"
+
+
+class Demand(models.Model):
+    """A set of named resources (ascending ids) that tasks need together. Never changed, never deleted."""
+
+    resource_ids = ArrayField(models.BigIntegerField(), unique=True)
+
+    class Meta:
+        db_table = "demand"
+
+
+class SetAside(models.Model):
+    """Part of a bucket's refill kept for one task of a class that is owed its share, since a time."""
+
+    resource_id = models.BigIntegerField()
+    priority = models.SmallIntegerField()
+    task_id = models.BigIntegerField()
+    amount = models.FloatField()
+    since = models.DateTimeField()
+
+    class Meta:
+        db_table = "set_aside"
+        constraints = [UniqueConstraint(name="set_aside_per_bucket_class", fields=["resource_id", "priority"])]
