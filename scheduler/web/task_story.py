@@ -19,6 +19,7 @@ from scheduler.reads.why import Explanation
 
 DOCUMENT_CHARS_MAX: Final = 20_000
 MESSAGE_CHARS_MAX: Final = 500
+_NOT_DUE: Final = frozenset({TaskState.BLOCKED, TaskState.SCHEDULED})
 _CHIPS: Final = {
     TaskState.BLOCKED: ("stale", "Waits for other tasks", "quiet"),
     TaskState.SCHEDULED: ("stale", "Scheduled", "quiet"),
@@ -101,19 +102,29 @@ def why_title(state: TaskState) -> str:
 def figures_of(found: TaskDetail, why: Explanation) -> list[Figure]:
     """The numbers at the top."""
     task = found.task
-    began_s = min((a.started_at for a in found.attempts), default=found.running.started_at if found.running else None)
-    ready_s = task.created_at if task.ready_at is None else task.ready_at
-    waits = task.state is TaskState.READY
-    waited_s = (why.as_of if began_s is None or waits else began_s) - ready_s
     ahead = "—" if why.position is None else wording.count(why.position)
     return [
         Figure("Ahead of it", ahead, "tasks, about" if why.position is not None else "only while it is ready"),
         Figure("Starts in", *_predicted(why)),
-        Figure("Waited", wording.glance(max(0.0, waited_s)), "so far" if waits else "until it started first"),
+        Figure("Waited", *_waited(found, why)),
         Figure("Attempts", f"{task.attempts} / {task.max_attempts}", wording.plural(task.replays, "replay")),
         Figure("Class", task.priority.label, f"of {task.tenant}"),
         Figure("Takes about", wording.glance(task.expected_s), "as far as is known"),
     ]
+
+
+def _waited(found: TaskDetail, why: Explanation) -> tuple[str, str]:
+    """How long the task was ready before it started, ended or is looked at; nothing while it was never ready."""
+    task = found.task
+    began_s = min((a.started_at for a in found.attempts), default=found.running.started_at if found.running else None)
+    if task.ready_at is None or (began_s is None and task.state in _NOT_DUE):
+        return wording.NONE, "it is not due yet" if task.state in _NOT_DUE else "it was never due"
+    if task.state is TaskState.READY:
+        return wording.glance(max(0.0, why.as_of - task.ready_at)), "so far"
+    if began_s is not None:
+        return wording.glance(max(0.0, began_s - task.ready_at)), "until it started first"
+    ended_s = why.as_of if task.finished_at is None else task.finished_at
+    return wording.glance(max(0.0, ended_s - task.ready_at)), "and never started"
 
 
 def _predicted(why: Explanation) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 from scheduler.models import Pool, Snapshot, Task
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import FailureClass, PoolId, TaskId, TenantId
+from scheduler.services.cancel import cancel
 from scheduler.web import task_story
 from tests.support.work import HandWorker, make_bucket, submit_tasks
 from tests.web.conftest import SignIn
@@ -61,6 +62,23 @@ def test_a_running_and_an_ended_task(signed_in: SignIn, task: TaskId, llm: Pool,
     ended = client.get(f"/ops/tasks/{task}/").content.decode()
     assert "How it ended" in ended
     assert "&quot;done&quot;" in ended
+
+
+def test_how_long_it_waited_is_told_only_of_a_task_that_was_due(
+    signed_in: SignIn, task: TaskId, llm: Pool, snapshot: Snapshot
+) -> None:
+    client = signed_in("viewer")
+    (later,) = submit_tasks(TenantId(Task.objects.get(pk=task).tenant_id), pool="llm", start_in_s=3600.0)
+
+    def noted(number: TaskId) -> str:
+        return client.get(f"/ops/tasks/{number}/").content.decode()
+
+    assert "so far" in noted(task)
+    assert "it is not due yet" in noted(later)
+    for number in (task, later):
+        cancel(number, None, actor="mira")
+    assert "and never started" in noted(task)
+    assert "it was never due" in noted(later)
 
 
 @pytest.mark.parametrize("number", ["0", "7", "9223372036854775808", "99999999999999999999999"])
