@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -11,7 +12,7 @@ from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.fields import Text
 from scheduler.policy.graph import ComesAfter, Dependency, EdgeCondition, JoinPolicy
 from scheduler.policy.types import TaskId
-from scheduler.reads.groups import GroupDetail
+from scheduler.reads.groups import GroupDetail, GroupRow
 from scheduler.reads.tasks import ID_MAX
 
 Id = Annotated[int, Field(strict=True, ge=1, le=ID_MAX)]
@@ -51,8 +52,8 @@ class AfterOut(Out):
     met: bool | None
 
 
-class GroupOut(Out):
-    """A group and how far it is."""
+class GroupListedOut(Out):
+    """A group."""
 
     name: str
     tenant: str
@@ -60,6 +61,18 @@ class GroupOut(Out):
     created_at: datetime
     cancelled_at: datetime | None
     cause: int | None = Field(description="The member whose failure ended a group that fails fast")
+
+
+class GroupPageOut(Out):
+    """A page of groups, newest first. Ask for one group to have its members counted."""
+
+    groups: list[GroupListedOut]
+    next_cursor: int | None = Field(description="Pass it as `cursor` for the next page; null at the end")
+
+
+class GroupOut(GroupListedOut):
+    """A group and how far it is."""
+
     total: int
     ended: int
     done: bool
@@ -75,14 +88,25 @@ def present_after(found: ComesAfter) -> AfterOut:
 def present_group(found: GroupDetail) -> GroupOut:
     """The group as it is sent."""
     return GroupOut(
-        name=found.group.name,
-        tenant=found.group.tenant,
-        join=found.group.join.value,
-        created_at=moment(found.group.created_at),
-        cancelled_at=at(found.group.cancelled_at),
-        cause=found.group.cause,
+        **_fields(found.group),
         total=found.total,
         ended=found.ended,
         done=found.ended == found.total,
         counts={state.value: n for state, n in sorted(found.counts.items())},
     )
+
+
+def present_groups(rows: Sequence[GroupRow], *, next_cursor: int | None) -> GroupPageOut:
+    """The page as it is sent."""
+    return GroupPageOut(groups=[GroupListedOut(**_fields(row)) for row in rows], next_cursor=next_cursor)
+
+
+def _fields(row: GroupRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "tenant": row.tenant,
+        "join": row.join.value,
+        "created_at": moment(row.created_at),
+        "cancelled_at": at(row.cancelled_at),
+        "cause": row.cause,
+    }

@@ -86,6 +86,7 @@ class ScheduleOut(Out):
     state: str = Field(description="active or paused")
     paused_by: str
     pause_reason: str
+    fault: str = Field(description="Why its due time could not be decided; it is tried again every minute. Else empty")
     next_at: datetime | None
     version: int
 
@@ -118,6 +119,7 @@ def present_schedule(row: ScheduleRow) -> dict[str, Any]:
         "state": "active" if row.paused_at is None else "paused",
         "paused_by": row.paused_by,
         "pause_reason": row.pause_reason,
+        "fault": row.fault,
         "next_at": at(row.next_at),
         "version": row.version,
     }

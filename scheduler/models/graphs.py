@@ -64,6 +64,8 @@ class TaskGroup(models.Model):
             CheckConstraint(name="task_group_join_known", condition=Q(join__in=[j.value for j in JoinPolicy])),
         ]
         indexes = [
+            # store/sql/groups.sql: list_groups
+            Index(name="task_group_newest", fields=["tenant", "-id"]),
             # store/sql/groups.sql: read_closing
             Index(
                 name="task_group_closing",

@@ -16,6 +16,7 @@ class Schedule(models.Model):
 
     `next_at` is the nominal time that is decided next, NULL when the expression names none any more. It is computed
     from the one before, so that it passes every time once. `last_task_id`: the task of the newest occurrence.
+    `fault` says why it could not be decided at `faulted_at`; it is tried again a while later.
     """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT)
@@ -30,6 +31,8 @@ class Schedule(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_by = models.CharField(max_length=200, blank=True)
     pause_reason = models.CharField(max_length=500, blank=True)
+    fault = models.CharField(max_length=500, blank=True, default="", db_default="")
+    faulted_at = models.DateTimeField(null=True, blank=True)
     version = models.BigIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 

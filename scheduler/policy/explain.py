@@ -62,7 +62,8 @@ class WaitingTask:
 class Surroundings:
     """What the task's pool and tenant look like. `free_slots` of None: no worker offers any slot.
 
-    `limits` is the tenant with what it uses of its own limits; None when nothing is asked about a tenant.
+    `held` of the free slots are kept for other tasks' fixed starts, the first of which is at `held_for`. `limits` is
+    the tenant with what it uses of its own limits; None when nothing is asked about a tenant.
     """
 
     now: float
@@ -75,6 +76,8 @@ class Surroundings:
     free_slots: int | None
     ahead: int
     limits: TenantView | None = None
+    held: int = 0
+    held_for: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +309,21 @@ def _slot_gates(around: Surroundings) -> list[Reason]:
     if around.free_slots <= 0:
         text = f"All slots that workers offer to the pool {around.pool} are taken."
         return [Reason(WaitReason.NO_FREE_SLOT, text, detail)]
-    return []
+    return _held_slots(around)
+
+
+def _held_slots(around: Surroundings) -> list[Reason]:
+    """Of slots that are free, but not for everybody."""
+    free = min(around.slots - around.running, around.free_slots or 0)
+    if around.held_for is None or around.held < free:
+        return []
+    kept = "The free slot" if free == 1 else f"The {free} free slots"
+    kept += f" of the pool {around.pool} {'is' if free == 1 else 'are'} kept"
+    text = f"{kept} for a fixed start at {_clock(around.held_for)}, {_soon(around.held_for, around.now)}."
+    if around.held > 1:
+        text = f"{kept} for fixed starts, the first at {_clock(around.held_for)}, {_soon(around.held_for, around.now)}."
+    detail = {"pool": around.pool, "slots": around.slots, "running": around.running}
+    return [Reason(WaitReason.SLOT_HELD, text, detail | {"held": around.held, "starts_at": around.held_for})]
 
 
 def _behind(around: Surroundings) -> list[Reason]:

@@ -54,6 +54,7 @@ class WaitReason(StrEnum):
     TENANT_IN_FLIGHT = "tenant_in_flight"
     RESOURCE = "resource"
     NO_FREE_SLOT = "no_free_slot"
+    SLOT_HELD = "slot_held"
     NO_WORKER = "no_worker"
     BEHIND = "behind"
     BLOCKED_ON = "blocked_on"

@@ -12,7 +12,7 @@ from scheduler.store import groups as store
 from scheduler.store.control import load_tenants
 from scheduler.store.groups import GroupRow
 
-__all__ = ["GroupDetail", "GroupRow", "group_detail", "tenant_of_group"]
+__all__ = ["GroupDetail", "GroupRow", "group_detail", "list_groups", "tenant_of_group"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,11 @@ def group_detail(name: str, tenant: TenantId) -> GroupDetail:
     if group is None:
         raise NotFound(f"There is no group {name!r}.", code="unknown_group")
     return GroupDetail(group, store.count_members(group.id))
+
+
+def list_groups(tenant: TenantId | None, *, before: int, rows_max: int) -> list[GroupRow]:
+    """A page of groups of a tenant (None: of anyone), newest first. Members are not counted: that costs one by one."""
+    return store.load_page(tenant, before=before, rows_max=rows_max)
 
 
 def tenant_of_group(own: TenantId | None, named: str | None) -> TenantId:

@@ -12,7 +12,7 @@ from scheduler.reads.pools import PoolDetail, pool_detail
 from scheduler.reads.scale import PoolScale, pool_scale
 from scheduler.reads.snapshot import latest_snapshot
 from scheduler.reads.why import free_slots
-from scheduler.store import control, dispatch, tasks
+from scheduler.store import control, dispatch, fixed_starts, tasks
 
 _NOTHING: Final[Mapping[str, Mapping[str, float | None]]] = {}
 LANES_MAX: Final = 200
@@ -51,6 +51,7 @@ def pool_why(name: str) -> PoolExplanation:
     now = dispatch.load_now()
     owner = control.load_pools([name])[0].id
     waiting = sum(pool.waiting.values())
+    held, held_for = fixed_starts.load_held(owner)
     around = Surroundings(
         now=now,
         pool=name,
@@ -61,6 +62,8 @@ def pool_why(name: str) -> PoolExplanation:
         running=pool.running,
         free_slots=free_slots(owner, pool.running, now),
         ahead=0,
+        held=held,
+        held_for=held_for,
     )
     picture = _picture(name)
     classes = _classes(pool, _longest(owner) if waiting else {}, now, picture.get("forecast") or {})

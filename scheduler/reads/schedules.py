@@ -42,8 +42,8 @@ def outlook(row: ScheduleRow, *, runs_max: int, occurrences_max: int) -> Outlook
 
 
 def next_runs(row: ScheduleRow, runs_max: int) -> list[Run]:
-    """The next runs, the first of which is the one that is decided next."""
-    if row.next_at is None:
+    """The next runs, the first of which is the one that is decided next. Of one with a fault nothing is known."""
+    if row.next_at is None or row.fault:
         return []
     zone = ZoneInfo(row.declared.time_zone)
     ahead = islice(runs(Cron(row.declared.cron), zone, after=row.next_at - 1.0), runs_max)

@@ -34,7 +34,7 @@ from scheduler.policy.types import (
 from scheduler.reads.forecast import published_forecast
 from scheduler.reads.tasks import ID_MAX
 from scheduler.reads.tenants import limits_in_use
-from scheduler.store import control, dispatch, graphs, overview, resources, tasks
+from scheduler.store import control, dispatch, fixed_starts, graphs, overview, resources, tasks
 
 LANES_MAX: Final = 500
 """Lanes looked at for the position: beyond that many, the most urgent classes."""
@@ -108,6 +108,7 @@ def _surroundings(row: tasks.TaskRow, ahead: int, now: float) -> Surroundings:
     pool = control.load_pools([row.pool])[0]
     tenant = control.load_tenants([row.tenant])[0]
     running = overview.load_running().get(row.pool_id, 0)
+    held, held_for = fixed_starts.load_held(row.pool_id, but=row.id)
     return Surroundings(
         now=now,
         pool=row.pool,
@@ -119,6 +120,8 @@ def _surroundings(row: tasks.TaskRow, ahead: int, now: float) -> Surroundings:
         free_slots=free_slots(row.pool_id, running, now),
         ahead=ahead,
         limits=limits_in_use(tenant),
+        held=held,
+        held_for=held_for,
     )
 
 

@@ -2,17 +2,19 @@
 
 Each schedule in a transaction of its own, locked; the task of an occurrence is stored together with the occurrence. So
 it does not matter how many engines tick: a nominal time is decided once, and a crash before the commit decides nothing.
+A schedule that cannot be decided, whatever is wrong with its row, says so and keeps no other from its time.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from scheduler.errors import CronoqError
 from scheduler.policy import templates
@@ -33,11 +35,15 @@ from scheduler.services.submit import submit
 from scheduler.store import schedules as store
 from scheduler.store.schedules import Decided, DueRow, ScheduleId
 
+logger = logging.getLogger(__name__)
+
 SCHEDULES_MAX: Final = 100
 """Schedules decided in one tick."""
 RECORDED_MAX: Final = 2 * CATCH_UP_MAX
 """Occurrences looked at and written down at once; of a longer absence the rest is told in the reason of the oldest."""
 REASON_CHARS_MAX: Final = 500
+FAULT_REST_S: Final = 60.0
+"""A schedule that could not be decided is tried again after this: what is wrong may be mended without an edit."""
 TAG: Final = "cronoq.recurring"
 
 
@@ -53,10 +59,23 @@ class Ticked:
 
 def tick() -> Ticked:
     """Decide what is due."""
-    due = store.find_due(SCHEDULES_MAX)
-    submitted = sum(_tick_one(schedule) for schedule in due)
+    due = store.find_due(SCHEDULES_MAX, rest_s=FAULT_REST_S)
+    submitted = sum(_tick_alone(schedule) for schedule in due)
     now, next_at = store.load_next_nominal()
     return Ticked(submitted, now, next_at, again=len(due) >= SCHEDULES_MAX)
+
+
+def _tick_alone(schedule: ScheduleId) -> int:
+    """Decide one schedule; what is wrong with it is written down and stops no other."""
+    try:
+        return _tick_one(schedule)
+    except (OperationalError, InterfaceError):
+        raise  # the database's, not the schedule's
+    except Exception as error:
+        logger.exception("schedule %s cannot be decided", schedule)
+        fault = f"It cannot be decided: {type(error).__name__}: {error}"
+        store.note_fault(schedule, fault.replace("\x00", "")[:REASON_CHARS_MAX])
+        return 0
 
 
 def _tick_one(schedule: ScheduleId) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from scheduler.policy.admission import Admitted
-from scheduler.policy.fixed_starts import Booking
+from scheduler.policy.fixed_starts import HELD_AFTER_S, HOLD_MAX_S, Booking
 from scheduler.policy.types import PoolId, TaskId
 from scheduler.store import queries
 
@@ -25,6 +25,13 @@ def load_bookings(pool: PoolId, *, since: float, until: float | None = None) -> 
     """What is booked in a pool at any time after `since` and before `until`."""
     params = {"pool": pool, "since": since, "until": until, "rows_max": BOOKINGS_MAX}
     return [Booking(*row) for row in queries.fetch(_SQL["read_bookings"], params)]
+
+
+def load_held(pool: PoolId, *, but: TaskId | None = None) -> tuple[int, float | None]:
+    """How many slots of a pool are kept free for fixed starts (`but` for this one), and when the first of those is."""
+    params = {"pool": pool, "but": but, "held_after_s": HELD_AFTER_S, "held_ahead_s": HOLD_MAX_S}
+    row = queries.fetch_one(_SQL["read_held"], params)
+    return (0, None) if row is None else (int(row[0]), row[1])
 
 
 def insert(promises: Sequence[tuple[TaskId, Admitted]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, NewType
+from typing import Any, Final, NamedTuple, NewType
 
 from scheduler.policy.graph import JoinPolicy, Links
 from scheduler.policy.states import TaskState
@@ -61,10 +61,18 @@ def ensure(wanted: Mapping[tuple[TenantId, str], JoinPolicy]) -> dict[tuple[Tena
 def load(tenant: TenantId, name: str) -> GroupRow | None:
     """The group of that name."""
     row = queries.fetch_one(_SQL["read_group"], {"tenant": tenant, "name": name})
-    if row is None:
-        return None
-    group, slug, known, join, *rest = row
-    return GroupRow(GroupId(group), slug, known, JoinPolicy(join), *rest)
+    return None if row is None else _row(*row)
+
+
+def load_page(tenant: TenantId | None, *, before: int, rows_max: int) -> list[GroupRow]:
+    """Groups of a tenant (None: of anyone), newest first, by id from below `before`."""
+    params = {"tenant": tenant, "before": before, "rows_max": rows_max}
+    return [_row(*row) for row in queries.fetch(_SQL["list_groups"], params)]
+
+
+def _row(*row: Any) -> GroupRow:
+    group, slug, name, join, *rest = row
+    return GroupRow(GroupId(group), slug, name, JoinPolicy(join), *rest)
 
 
 def count_members(group: GroupId) -> dict[TaskState, int]:

@@ -43,6 +43,7 @@ class ScheduleRow:
     paused_at: float | None
     paused_by: str
     pause_reason: str
+    fault: str
     version: int
 
 
@@ -146,9 +147,9 @@ def remove(schedule: ScheduleId) -> None:
     queries.run(_SQL["remove_schedule"], {"schedule": schedule})
 
 
-def find_due(rows_max: int) -> list[ScheduleId]:
-    """Active schedules with something to decide."""
-    return [ScheduleId(row[0]) for row in queries.fetch(_SQL["read_due"], {"rows_max": rows_max})]
+def find_due(rows_max: int, *, rest_s: float) -> list[ScheduleId]:
+    """Active schedules with something to decide; those with a fault rest for so long before they are tried again."""
+    return [ScheduleId(row[0]) for row in queries.fetch(_SQL["read_due"], {"rows_max": rows_max, "rest_s": rest_s})]
 
 
 def load_next_nominal() -> tuple[float, float | None]:
@@ -201,6 +202,11 @@ def decide_waiting(schedule: ScheduleId, decided: Decided) -> None:
 def advance(schedule: ScheduleId, *, next_at: float | None, last_task: TaskId | None) -> None:
     """Say which nominal time is next, and which task was the last."""
     queries.run(_SQL["advance"], {"schedule": schedule, "next_at": next_at, "last_task": last_task})
+
+
+def note_fault(schedule: ScheduleId, fault: str) -> None:
+    """Say why the schedule could not be decided."""
+    queries.run(_SQL["note_fault"], {"schedule": schedule, "fault": fault})
 
 
 def newest_decided(schedule: ScheduleId) -> float | None:

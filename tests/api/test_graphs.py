@@ -110,8 +110,12 @@ def test_a_group_is_cancelled_together_and_by_its_owner_alone(
         for answer in (rival.get("/groups/mine"), rival.post("/groups/mine/cancel")):
             assert (answer.status_code, answer.json()["code"]) == (404, "unknown_group")
         assert rival.get("/groups/mine", params={"tenant": "acme"}).json()["code"] == "unknown_tenant"
+        assert rival.get("/groups", params={"tenant": "acme"}).json()["code"] == "unknown_tenant"
+        assert rival.get("/groups").json() == {"groups": [], "next_cursor": None}
         assert rival.post("/tasks", json=node("spy", "g1")).json()["code"] == "unknown_dependency"
     assert admin.get("/groups/mine").json()["code"] == "tenant_required"
+    assert api.get("/groups", params={"limit": 1}).json()["groups"][0]["name"] == "mine"
+    assert "mine" in [g["name"] for g in admin.get("/groups", params={"limit": 200}).json()["groups"]]
     assert admin.get("/groups/mine", params={"tenant": "acme"}).json()["total"] == 2
     done = api.post("/groups/mine/cancel", json={"reason": "no use"})
     assert (done.status_code, done.json()["counts"]) == (200, {"cancelled": 2})

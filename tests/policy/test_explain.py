@@ -261,3 +261,25 @@ def test_one_that_came_too_late_says_by_when_it_had_to_start(state: TaskState) -
     assert "it had not started by 2027-01-15 08:00:00 UTC" in only(explain(task(state, start_by=NOW), around())).text
     after = explain(task(TaskState.FAILED, start_by=NOW, last_failure="it broke"), around())
     assert "it broke" in only(after).text
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (1, "The free slot of the pool llm is kept for a fixed start at 2027-01-15 08:00:20 UTC, in 20 s."),
+        (2, "The free slot of the pool llm is kept for fixed starts, the first at 2027-01-15 08:00:20 UTC, in 20 s."),
+    ],
+)
+def test_a_slot_that_is_kept_for_a_fixed_start_is_named(held: int, said: str) -> None:
+    kept = around(running=3, free_slots=1, held=held, held_for=NOW + 20.0)
+    (reason,) = explain(task(), kept)
+    assert (reason.code, reason.text) == ("slot_held", said)
+    assert reason.detail["starts_at"] == NOW + 20.0
+    assert explain_pool(kept, 1, None)[0].code == "slot_held"
+
+
+def test_slots_beyond_those_that_are_kept_are_free() -> None:
+    assert explain(task(), around(running=2, free_slots=2, held=1, held_for=NOW))[0].code == "next"
+    assert explain(task(), around(running=4, free_slots=0, held=1, held_for=NOW))[0].code == "no_free_slot"
+    (both,) = explain(task(), around(running=2, free_slots=2, held=2, held_for=NOW))
+    assert both.text.startswith("The 2 free slots of the pool llm are kept")

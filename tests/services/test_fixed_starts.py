@@ -12,6 +12,8 @@ from scheduler.errors import Refused
 from scheduler.models import FixedStart, Task
 from scheduler.policy.fixed_starts import OnMiss
 from scheduler.policy.types import PriorityClass, TaskId
+from scheduler.reads.pool_why import pool_why
+from scheduler.reads.why import why
 from scheduler.services.missing import end_overdue_blocked
 from scheduler.services.replay import replay
 from tests.support.work import HandWorker, make_pool, make_tenant, state_of, submit_tasks
@@ -52,6 +54,10 @@ def test_a_slot_is_kept_free_shortly_before_and_the_fixed_start_takes_it() -> No
     worker = HandWorker({pool: 2})
     assert len(worker.start()) == 1
     assert worker.start() == []
+    (waits,) = Task.objects.filter(state="ready").order_by("id").values_list("id", flat=True)[:1]
+    assert [reason.code for reason in why(TaskId(waits), None).reasons][:1] == ["slot_held"]
+    assert [reason.code for reason in pool_why("p").reasons] == ["slot_held"]
+    assert "slot_held" not in [reason.code for reason in why(fixed, None).reasons]
     move(fixed, 3.0)
     assert [leased.task for leased in worker.start()] == [fixed]
 

@@ -23,6 +23,7 @@ from scheduler.services.schedules import (
     add_schedule,
     described,
     edit_schedule,
+    find_schedule,
     pause_schedule,
     remove_schedule,
     resume_schedule,
@@ -266,3 +267,26 @@ def test_a_fixed_occurrence_that_is_too_late_is_missed() -> None:
     tick()
     HandWorker({pool: 1}).dispatch()
     assert state_of(TaskId(Task.objects.get().pk)) == "missed"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("broken", [{"cron": "not one"}, {"time_zone": "Mars/Olympus"}, {"task": {"pool": 7}}])
+def test_a_schedule_that_cannot_be_decided_says_so_and_stops_no_other(broken: dict[str, Any]) -> None:
+    make_pool()
+    acme, globex = make_tenant(), make_tenant("globex")
+    make_schedule(acme)
+    make_schedule(globex)
+    let_pass(1)
+    Schedule.objects.filter(tenant=acme).update(next_at=F("next_at") - timedelta(minutes=1), **broken)
+    done = tick()
+    assert done.submitted == 1
+    row = find_schedule(acme, "s")
+    assert row.fault.startswith("It cannot be decided: ")
+    assert find_schedule(globex, "s").fault == ""
+    # It rests, so that nobody looks at it again and again, and is asked again a while later.
+    assert (done.next_at or 0.0) > done.now
+    assert tick().submitted == 0
+    mended = {"cron": "* * * * *", "time_zone": "UTC", "task": described(TEMPLATE)}
+    Schedule.objects.filter(tenant=acme).update(faulted_at=F("faulted_at") - timedelta(minutes=2), **mended)
+    assert tick().submitted == 1
+    assert find_schedule(acme, "s").fault == ""

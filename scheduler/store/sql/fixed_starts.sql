@@ -12,6 +12,16 @@ WHERE f.pool_id = %(pool)s AND f.ends_at > to_timestamp(%(since)s)
 ORDER BY f.ends_at
 LIMIT %(rows_max)s;
 
+-- name: read_held
+-- For how many fixed starts a slot of the pool is kept free now, and when the next of them starts. As a plan counts them
+-- (dispatch.sql: read_control).
+SELECT count(*), extract(epoch FROM min(f.starts_at))::float8
+FROM fixed_start f JOIN task t ON t.id = f.task_id
+WHERE f.pool_id = %(pool)s AND f.held_from <= statement_timestamp()
+  AND f.starts_at > statement_timestamp() - make_interval(secs => %(held_after_s)s)
+  AND f.starts_at <= statement_timestamp() + make_interval(secs => %(held_ahead_s)s)
+  AND t.state IN ('scheduled', 'ready') AND t.attempts = 0 AND f.task_id IS DISTINCT FROM %(but)s::bigint;
+
 -- name: insert_fixed_starts
 INSERT INTO fixed_start (task_id, pool_id, starts_at, ends_at, held_from, tolerance_s, on_miss, expires_at)
 SELECT n.task_id, n.pool_id, to_timestamp(n.starts_at), to_timestamp(n.ends_at), to_timestamp(n.held_from),

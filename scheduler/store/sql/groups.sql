@@ -15,6 +15,15 @@ SELECT g.id, tenant.slug, g.name, g."join", extract(epoch FROM g.created_at)::fl
 FROM task_group g JOIN tenant ON tenant.id = g.tenant_id
 WHERE g.tenant_id = %(tenant)s AND g.name = %(name)s;
 
+-- name: list_groups
+-- The newest first, a page.
+SELECT g.id, tenant.slug, g.name, g."join", extract(epoch FROM g.created_at)::float8,
+       extract(epoch FROM g.cancelled_at)::float8, g.cause
+FROM task_group g JOIN tenant ON tenant.id = g.tenant_id
+WHERE g.id < %(before)s AND (%(tenant)s::bigint IS NULL OR g.tenant_id = %(tenant)s)
+ORDER BY g.id DESC
+LIMIT %(rows_max)s;
+
 -- name: count_members
 SELECT t.state, count(*) FROM task_payload p JOIN task t ON t.id = p.task_id
 WHERE p.group_id = %(group)s

@@ -13,7 +13,7 @@ SELECT count(*) FROM schedule WHERE tenant_id = %(tenant)s;
 -- By id, a page; every filter is optional.
 SELECT s.id, s.tenant_id, t.slug, s.name, s.cron, s.time_zone, s.task::text, s.overlap, s.catch_up,
        extract(epoch FROM s.next_at)::float8, s.last_task_id, extract(epoch FROM s.paused_at)::float8, s.paused_by,
-       s.pause_reason, s.version
+       s.pause_reason, s.fault, s.version
 FROM schedule s JOIN tenant t ON t.id = s.tenant_id
 WHERE s.id > %(after)s AND (%(tenant)s::bigint IS NULL OR s.tenant_id = %(tenant)s)
   AND (%(name)s::text IS NULL OR s.name = %(name)s)
@@ -27,7 +27,7 @@ SELECT id FROM schedule WHERE tenant_id = %(tenant)s AND name = %(name)s FOR UPD
 -- Zero rows: the version moved on.
 UPDATE schedule
 SET cron = %(cron)s, time_zone = %(time_zone)s, task = %(task)s::jsonb, overlap = %(overlap)s,
-    catch_up = %(catch_up)s, next_at = to_timestamp(%(next_at)s), version = version + 1
+    catch_up = %(catch_up)s, next_at = to_timestamp(%(next_at)s), fault = '', faulted_at = NULL, version = version + 1
 WHERE id = %(schedule)s AND version = %(version)s
 RETURNING version;
 
@@ -39,7 +39,9 @@ RETURNING version;
 
 -- name: resume_schedule
 -- What came before the pause is forgotten: a failed occurrence does not keep the next from running.
-UPDATE schedule SET paused_at = NULL, paused_by = '', pause_reason = '', last_task_id = NULL, version = version + 1
+UPDATE schedule
+SET paused_at = NULL, paused_by = '', pause_reason = '', last_task_id = NULL, fault = '', faulted_at = NULL,
+    version = version + 1
 WHERE id = %(schedule)s AND paused_at IS NOT NULL
 RETURNING version;
 
@@ -48,20 +50,25 @@ WITH gone AS (DELETE FROM occurrence WHERE schedule_id = %(schedule)s)
 DELETE FROM schedule WHERE id = %(schedule)s RETURNING id;
 
 -- name: read_due
--- Schedules with something to decide: a nominal time that has come, or an occurrence that waits.
-(SELECT id FROM schedule WHERE paused_at IS NULL AND next_at <= statement_timestamp() ORDER BY next_at, id LIMIT %(rows_max)s)
+-- Schedules with something to decide: a nominal time that has come, or an occurrence that waits. One that could not be
+-- decided rests meanwhile, so that any number of broken ones keep no other from its time.
+(SELECT id FROM schedule
+ WHERE paused_at IS NULL AND next_at <= statement_timestamp()
+   AND (faulted_at IS NULL OR faulted_at < statement_timestamp() - make_interval(secs => %(rest_s)s))
+ ORDER BY next_at, id LIMIT %(rows_max)s)
 UNION
 (SELECT DISTINCT o.schedule_id FROM occurrence o JOIN schedule s ON s.id = o.schedule_id
  WHERE o.fate = 'queued' AND s.paused_at IS NULL
+   AND (s.faulted_at IS NULL OR s.faulted_at < statement_timestamp() - make_interval(secs => %(rest_s)s))
    AND NOT EXISTS (SELECT FROM task t WHERE t.id = s.last_task_id
                    AND t.state IN ('blocked', 'scheduled', 'ready', 'retrying', 'running'))
  LIMIT %(rows_max)s);
 
 -- name: next_nominal
--- Now, and the next time at which an occurrence has to be decided.
+-- Now, and the next time at which an occurrence has to be decided; schedules that could not be decided are not waited for.
 SELECT extract(epoch FROM clock_timestamp())::float8,
        (SELECT extract(epoch FROM next_at)::float8 FROM schedule
-        WHERE paused_at IS NULL AND next_at IS NOT NULL ORDER BY next_at, id LIMIT 1);
+        WHERE paused_at IS NULL AND next_at IS NOT NULL AND faulted_at IS NULL ORDER BY next_at, id LIMIT 1);
 
 -- name: lock_due
 -- One schedule, unless somebody else has it or it is not active any more, with the time and the state of its last task.
@@ -92,7 +99,12 @@ UPDATE occurrence SET fate = %(fate)s, reason = %(reason)s, task_id = %(task)s, 
 WHERE schedule_id = %(schedule)s AND nominal_at = to_timestamp(%(nominal)s) AND fate = 'queued';
 
 -- name: advance
-UPDATE schedule SET next_at = to_timestamp(%(next_at)s), last_task_id = %(last_task)s WHERE id = %(schedule)s;
+UPDATE schedule SET next_at = to_timestamp(%(next_at)s), last_task_id = %(last_task)s, fault = '', faulted_at = NULL
+WHERE id = %(schedule)s;
+
+-- name: note_fault
+-- Its times stay as they are: what could not be decided is late, not lost.
+UPDATE schedule SET fault = %(fault)s, faulted_at = clock_timestamp() WHERE id = %(schedule)s;
 
 -- name: newest_decided
 SELECT extract(epoch FROM max(nominal_at))::float8 FROM occurrence WHERE schedule_id = %(schedule)s;
