@@ -8,11 +8,11 @@ provider's own total where it gives one. It must never invent a zero: usage that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from scheduler.providers.fields import count, mapping
+from scheduler.providers.fields import count, mapping, text
 
 CHARS_PER_TOKEN: Final = 4
 """The usual rule of thumb for English text; good enough to keep an account from reading zero."""
@@ -31,7 +31,11 @@ class UsageSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one call in disjoint buckets; `cache_write_1h` is the long-lived cache, which costs more to write."""
+    """Tokens of one call in disjoint buckets; `cache_write_1h` is the long-lived cache, which costs more to write.
+
+    `web_searches` are billed each, on top of the tokens. `service_tier` is the one that served the call, as the answer
+    tells it; it may be another than was asked for, and goes with another price. `model` is the one that was called.
+    """
 
     input_uncached: int = 0
     cache_read: int = 0
@@ -39,7 +43,10 @@ class Usage:
     cache_write_1h: int = 0
     output_visible: int = 0
     output_reasoning: int = 0
+    web_searches: int = 0
     source: UsageSource = UsageSource.REPORTED
+    service_tier: str | None = None
+    model: str | None = None
 
     @property
     def input_total(self) -> int:
@@ -56,8 +63,8 @@ class Usage:
         """Input and output together."""
         return self.input_total + self.output_total
 
-    def as_json(self) -> dict[str, int | str]:
-        """The buckets by name, and `source`."""
+    def as_json(self) -> dict[str, int | str | None]:
+        """The buckets by name, and `source`, `service_tier` and `model`."""
         return {**asdict(self), "source": self.source.value}
 
 
@@ -69,6 +76,19 @@ def estimate_tokens(text: str) -> int:
 def estimated(*, input_tokens: int, output_text: str, source: UsageSource = UsageSource.ESTIMATED) -> Usage:
     """Usage of a call that did not report any: the input it was sent with, and what came back."""
     return Usage(input_uncached=input_tokens, output_visible=estimate_tokens(output_text), source=source)
+
+
+def cut_short(reported: Usage | None, *, input_tokens: int, output_text: str) -> Usage:
+    """Usage of an answer that broke off: a floor, because the provider may have gone on and bills what it made.
+
+    What was reported until then stands for the input; of the output the larger counts, because a stream reports it at
+    its end, or as one token at its beginning. `unknown` when nothing of the answer was seen.
+    """
+    if reported is None:
+        source = UsageSource.ESTIMATED if output_text else UsageSource.UNKNOWN
+        return estimated(input_tokens=input_tokens, output_text=output_text, source=source)
+    unreported = max(0, estimate_tokens(output_text) - reported.output_total)
+    return replace(reported, output_visible=reported.output_visible + unreported, source=UsageSource.ESTIMATED)
 
 
 def chat_completion_usage(usage: object) -> Usage | None:
@@ -117,7 +137,8 @@ def anthropic_usage(*updates: object) -> Usage | None:
     """Anthropic messages: `input_tokens` leaves out cache reads and writes.
 
     Give the usage of `message_start` and then of each `message_delta`: they are cumulative, so the last value that is
-    there wins for each field and nothing is ever added up.
+    there wins for each field and nothing is ever added up. Compatible providers were seen to count the whole input in
+    `message_start` and to tell its parts in `message_delta` only.
     """
     fields: dict[str, object] = {}
     for update in updates:
@@ -125,8 +146,11 @@ def anthropic_usage(*updates: object) -> Usage | None:
     input_tokens, output = count(fields.get("input_tokens")), count(fields.get("output_tokens"))
     if input_tokens is None or output is None:
         return None
-    written = count(fields.get("cache_creation_input_tokens")) or 0
-    written_1h = min(written, _detail(fields, "cache_creation", "ephemeral_1h_input_tokens"))
+    written_5m = _detail(fields, "cache_creation", "ephemeral_5m_input_tokens")
+    written_1h = _detail(fields, "cache_creation", "ephemeral_1h_input_tokens")
+    total = count(fields.get("cache_creation_input_tokens"))
+    written = written_5m + written_1h if total is None else total
+    written_1h = min(written, written_1h)
     thinking = min(output, _detail(fields, "output_tokens_details", "thinking_tokens"))
     return Usage(
         input_uncached=input_tokens,
@@ -135,6 +159,8 @@ def anthropic_usage(*updates: object) -> Usage | None:
         cache_write_1h=written_1h,
         output_visible=output - thinking,
         output_reasoning=thinking,
+        web_searches=_detail(fields, "server_tool_use", "web_search_requests"),
+        service_tier=text(fields.get("service_tier")),
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.demo.provider_sim.limits import RETRY_WITHOUT_REFILL_S, Admission, Door, LimitSettings, Refusal
+from scheduler.demo.provider_sim.limits import RETRY_WITHOUT_REFILL_S, Admission, Door, Draw, LimitSettings, Refusal
 
 
 def settings(**limits: object) -> LimitSettings:
@@ -14,7 +14,7 @@ def settings(**limits: object) -> LimitSettings:
 
 
 def enter(door: Door, *, tokens: float = 1.0, now: float = 0.0, model: str = "m") -> Admission | Refusal:
-    return door.enter(model, tokens, now=now)
+    return door.enter(model, Draw(tokens), now=now)
 
 
 def cause(outcome: Admission | Refusal) -> str | None:

@@ -80,7 +80,7 @@ def test_the_address_may_name_its_path(provider: RunningProvider) -> None:
         ({"kind": "throttle", "retry_after_s": 0.0}, Retryable, FailureClass.THROTTLED),
         ({"kind": "slow_down"}, Retryable, FailureClass.THROTTLED),
         ({"kind": "overload"}, Retryable, FailureClass.OVERLOADED),
-        ({"kind": "overload", "status": 503}, Retryable, FailureClass.OVERLOADED),
+        ({"kind": "overload", "status": 529}, Retryable, FailureClass.OVERLOADED),
         ({"kind": "error"}, Retryable, FailureClass.OVERLOADED),
         ({"kind": "error", "status": 504}, Retryable, FailureClass.OVERLOADED),
         ({"kind": "error", "status": 409}, Retryable, FailureClass.OVERLOADED),

@@ -240,7 +240,8 @@ def test_a_reset_forgets_counters_faults_and_limits(client: httpx.Client, provid
         ({"kind": "quota", "retry_after_s": 3}, 429, "insufficient_quota"),
         ({"kind": "error"}, 500, None),
         ({"kind": "error", "status": 502}, 502, None),
-        ({"kind": "overload", "status": 503}, 503, "server_is_overloaded"),
+        ({"kind": "overload"}, 503, "server_is_overloaded"),
+        ({"kind": "quota", "code": "credit_balance_exhausted"}, 429, "credit_balance_exhausted"),
     ],
 )
 def test_faults_at_the_door(
@@ -251,12 +252,6 @@ def test_faults_at_the_door(
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
     assert ("retry-after" in answer.headers) is (fault["kind"] == "throttle")
     assert provider.stats()["faults"] == {fault["kind"]: 1}
-
-
-def test_the_overload_of_the_other_api(client: httpx.Client, provider: RunningProvider) -> None:
-    provider.set_faults([{"kind": "overload"}])
-    answer = chat(client)
-    assert (answer.status_code, answer.json()["error"]["type"]) == (529, "overloaded_error")
 
 
 def test_throttled_for_a_while_tells_the_time_that_is_left(client: httpx.Client, provider: RunningProvider) -> None:

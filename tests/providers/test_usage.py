@@ -11,6 +11,7 @@ from scheduler.providers.usage import (
     UsageSource,
     anthropic_usage,
     chat_completion_usage,
+    cut_short,
     embeddings_usage,
     estimate_tokens,
     estimated,
@@ -99,10 +100,19 @@ def test_anthropic_counts_cached_input_beside_the_input() -> None:
             "cache_creation_input_tokens": 300,
             "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 200},
             "output_tokens_details": {"thinking_tokens": 30},
+            "server_tool_use": {"web_search_requests": 3, "web_fetch_requests": 1},
+            "service_tier": "priority",
         }
     )
     assert usage == Usage(
-        input_uncached=50, cache_read=1000, cache_write=100, cache_write_1h=200, output_visible=10, output_reasoning=30
+        input_uncached=50,
+        cache_read=1000,
+        cache_write=100,
+        cache_write_1h=200,
+        output_visible=10,
+        output_reasoning=30,
+        web_searches=3,
+        service_tier="priority",
     )
     assert usage.input_total == 1350
 
@@ -114,6 +124,43 @@ def test_anthropic_deltas_are_cumulative_and_never_added_up() -> None:
     assert anthropic_usage(start, first) == Usage(input_uncached=900, output_visible=20)
     assert anthropic_usage(start, first, last) == Usage(input_uncached=100, cache_read=800, output_visible=55)
     assert anthropic_usage() is None
+
+
+@given(st.tuples(*[COUNTS] * 6), st.none() | COUNTS)
+def test_anthropic_buckets_add_up_whatever_the_details_say(counts: tuple[int, ...], written: int | None) -> None:
+    plain, output, read, written_5m, written_1h, thinking = counts
+    usage = anthropic_usage(
+        {
+            "input_tokens": plain,
+            "output_tokens": output,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": written,
+            "cache_creation": {"ephemeral_5m_input_tokens": written_5m, "ephemeral_1h_input_tokens": written_1h},
+            "output_tokens_details": {"thinking_tokens": thinking},
+        }
+    )
+    assert usage is not None
+    assert usage.input_total == plain + read + (written_5m + written_1h if written is None else written)
+    assert usage.output_total == output
+    assert all(value >= 0 for value in usage.as_json().values() if isinstance(value, int))
+
+
+@given(st.lists(st.fixed_dictionaries({}, optional={"input_tokens": st.none() | COUNTS, "output_tokens": COUNTS})))
+def test_anthropic_tells_the_last_value_that_is_there(updates: list[dict[str, int | None]]) -> None:
+    usage = anthropic_usage({"input_tokens": 7, "output_tokens": 1}, *updates)
+    assert usage is not None
+    inputs = [7, *(n for update in updates if (n := update.get("input_tokens")) is not None)]
+    outputs = [1, *(n for update in updates if (n := update.get("output_tokens")) is not None)]
+    assert (usage.input_total, usage.output_total) == (inputs[-1], outputs[-1])
+
+
+@given(st.none() | st.builds(Usage, input_uncached=COUNTS, output_visible=COUNTS, output_reasoning=COUNTS), st.text())
+def test_an_answer_that_broke_off_is_never_free_and_never_less_than_was_told(told: Usage | None, seen: str) -> None:
+    usage = cut_short(told, input_tokens=12, output_text=seen)
+    assert usage.source is not UsageSource.REPORTED
+    assert usage.input_total == (12 if told is None else told.input_total)
+    assert usage.output_total == max(estimate_tokens(seen), 0 if told is None else told.output_total)
+    assert (usage.source is UsageSource.UNKNOWN) is (told is None and not seen)
 
 
 def test_gemini_leaves_thoughts_out_of_its_candidates() -> None:

@@ -7,7 +7,9 @@ import json
 
 import pytest
 
-from scheduler.demo.provider_sim.asks import parse_chat
+from scheduler.demo.provider_sim.asks import Ask
+from scheduler.demo.provider_sim.chat_api import ChatApi
+from scheduler.demo.provider_sim.http_request import Request as HttpRequest
 from scheduler.demo.provider_sim.settings import Settings
 from scheduler.replay.comparing import compare, compare_live
 from scheduler.replay.provider import Provider
@@ -38,13 +40,18 @@ def test_a_live_replay_does_to_every_request_what_virtual_time_does(live_databas
     assert "attempts were retries" in live.notes[0]
 
 
+def read(payload: str, settings: Settings) -> Ask:
+    request = HttpRequest("POST", "/v1/chat/completions", "", {}, payload.encode(), keep_alive=True, chunks_known=True)
+    return ChatApi().parse(request, settings)
+
+
 def test_a_request_tells_the_simulator_what_to_answer() -> None:
     work = lay_out(Trace("t", 0.0, (Request(0.0, 4808, 10),)), setup("noise=0"))[0]
     payload = Provider(base_url="http://x/v1", model="sim-small", simulated=True).payload(work, speed=2.0)
-    scripted = parse_chat(payload.encode(), Settings(scripted=True))
+    scripted = read(payload, Settings(scripted=True))
     assert (scripted.input_tokens, scripted.output_tokens) == (4808, 10)
     assert scripted.latency_s == pytest.approx(work.expected_s / 2.0, abs=1e-6)
-    plain = parse_chat(payload.encode(), Settings())
+    plain = read(payload, Settings())
     assert plain.latency_s is None
     assert plain.input_tokens < 100
 

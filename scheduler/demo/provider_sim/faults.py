@@ -17,15 +17,16 @@ from scheduler.demo.provider_sim.wire_formats import RETRY_AFTER_FORMATS
 KINDS: Final[Mapping[str, str]] = {
     "throttle": "429 rate_limit_exceeded with a Retry-After",
     "slow_down": "429 slow_down: growing too fast",
-    "quota": "429 insufficient_quota, without a Retry-After",
+    "quota": "out of money: 429 insufficient_quota or 402 billing_error, without a Retry-After",
     "error": "a 5xx (or any status) with the provider's general error",
-    "overload": "529 overloaded_error; 503 server_is_overloaded with status 503",
+    "overload": "503 server_is_overloaded, 529 overloaded_error",
     "hang": "no answer, until the client gives up or for_each_s has passed",
     "slow": "the answer takes extra_s longer",
     "cut": "the answer breaks off in the middle and the connection closes",
     "reset": "the connection closes without an answer",
     "malformed": "200 with a body that is not JSON",
     "stream_error": "an error event in the middle of a stream that began with 200",
+    "no_usage": "the answer leaves its usage out",
 }
 FAULTS_MAX: Final = 100
 
@@ -34,6 +35,7 @@ FAULTS_MAX: Final = 100
 class Fault:
     """One fault. Times are seconds.
 
+    code                the error's code, where the API has one
     after_s, for_s      strikes from so long after the script was set, for so long (null: for ever)
     count               strikes at most so often
     probability         strikes that part of the requests that match
@@ -44,6 +46,7 @@ class Fault:
 
     kind: str
     status: int | None = None
+    code: str | None = None
     retry_after_s: float | None = None
     retry_after_format: str = "both"
     probability: float = 1.0
@@ -129,7 +132,7 @@ def _parse_fault(entry: object) -> Fault:
     for name in ("retry_after_s", "probability", "count", "after_s", "for_s", "extra_s", "for_each_s"):
         if entry.get(name) is not None and not is_amount(entry[name]):
             raise ValueError(f"{name} must be a number that is not negative.")
-    for name in ("model", "contains"):
+    for name in ("model", "contains", "code"):
         if not isinstance(entry.get(name, ""), str | None):
             raise ValueError(f"{name} must be a text.")  # noqa: TRY004 - as above
     return Fault(**{name: value for name, value in entry.items() if value is not None})

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from scheduler.demo.provider_sim.faults import Fault, parse_faults
-from scheduler.demo.provider_sim.limits import LimitSettings, is_amount
+from scheduler.demo.provider_sim.limits import LIMITS, SCOPES, LimitSettings, is_amount
 
 MODELS: Final = ("sim-small", "sim-large", "sim-embed")
 EMBEDDING_MODEL: Final = "sim-embed"
@@ -53,8 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--burst", type=float, help="requests at once; default: one second of the rate")
     option("--tokens-per-minute", type=float, help="tokens per minute (token bucket); no limit without it")
     option("--tokens-burst", type=float, help="tokens at once; default: one minute of the rate")
+    option("--input-tokens-per-minute", type=float, help="input tokens per minute, where input counts apart")
+    option("--output-tokens-per-minute", type=float, help="output tokens per minute, where output counts apart")
     option("--concurrency", type=int, help="requests in flight; no limit without it")
-    option("--scope", choices=("global", "model"), default="global", help="what a limit counts (%(default)s)")
+    option("--scope", choices=SCOPES, default="global", help="what a limit counts (%(default)s)")
     option("--limits", type=Path, help="JSON file as for POST /limits; goes before the options above")
     option("--faults", type=Path, help="JSON file as for POST /faults")
     option("--latency-median-s", type=float, default=0.4, help="median time to answer (%(default)s)")
@@ -64,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option("--output-tokens-sigma", type=float, default=0.6, help="spread of the length (%(default)s)")
     option("--seed", type=int, default=1, help="seed of latency and chance (%(default)s)")
     option("--scripted", action="store_true", help="prompts like '[takes 0.25 s, 120 tokens in, 30 out]' are obeyed")
-    option("--api-key", help="refuse requests without this bearer token")
+    option("--api-key", help="refuse requests without this key")
     option("--clock-skew-s", type=float, default=0.0, help="how far this provider's clock is ahead (%(default)s)")
     option("--exit-on-stdin-eof", action="store_true", help="stop when standard input closes, as when its parent dies")
 
@@ -72,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def settings_from(options: Mapping[str, object]) -> Settings:
     """Settings from parsed options. Raises ValueError, with a sentence, for values that make no sense."""
     known = {name: options[name] for name in Settings.__dataclass_fields__ if name in options}
-    limit_names = ("rate", "burst", "tokens_per_minute", "tokens_burst", "concurrency", "scope")
+    limit_names = (*LIMITS, "scope")
     limits = LimitSettings().edited({name: options[name] for name in limit_names if options.get(name) is not None})
     limits_file, faults_file = options.get("limits"), options.get("faults")
     if isinstance(limits_file, Path):

@@ -12,6 +12,7 @@ from random import Random
 from scheduler.demo.provider_sim import content
 from scheduler.demo.provider_sim.faults import Fault, Script
 from scheduler.demo.provider_sim.limits import Door, LimitSettings
+from scheduler.demo.provider_sim.prompt_cache import PromptCache
 from scheduler.demo.provider_sim.settings import MODEL_LATENCY_FACTOR, Settings
 from scheduler.demo.provider_sim.stats import Stats
 
@@ -25,6 +26,7 @@ class State:
         self.door = Door(settings.limits)
         self.script = Script(settings.faults, self.now())
         self.stats = Stats(settings.arrivals_max, started_at=self.now())
+        self.cache = PromptCache()
         self._ids = 0
 
     @staticmethod
@@ -67,5 +69,6 @@ class State:
         self.set_faults(self.settings.faults)
         self.door.edit(self.settings.limits, now=self.now())
         self.door.fill()
+        self.cache.forget()
         self.stats = Stats(self.settings.arrivals_max, started_at=self.stats.started_at)
         self.stats.in_flight = self.stats.max_in_flight = in_flight

@@ -6,7 +6,7 @@ Decides what is counted and how much of the log is kept. Offsets are seconds sin
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -18,6 +18,16 @@ class Arrival:
     model: str
     status: int = 0
     cause: str | None = None
+
+
+@dataclass(slots=True)
+class ApiStats:
+    """What one of the APIs saw. `tokens_in` hold the `tokens_cached`, which were read from the cache."""
+
+    requests: int = 0
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    tokens_out: int = 0
 
 
 @dataclass(slots=True)
@@ -33,14 +43,16 @@ class Stats:
     tokens_out: int = 0
     by_status: Counter[int] = field(default_factory=Counter)
     by_model: Counter[str] = field(default_factory=Counter)
+    by_api: dict[str, ApiStats] = field(default_factory=dict)
     refused: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     arrivals: deque[Arrival] = field(default_factory=deque)
 
-    def arrive(self, model: str, *, now: float) -> Arrival:
+    def arrive(self, model: str, api: str, *, now: float) -> Arrival:
         """Log a request as it comes to the door."""
         arrival = Arrival(now - self.started_at, model)
         self.requests += 1
+        self._of(api).requests += 1
         self.by_model[model] += 1
         self.arrivals.append(arrival)
         if len(self.arrivals) > self.arrivals_max:
@@ -53,6 +65,20 @@ class Stats:
         self.by_status[status] += 1
         if cause is not None:
             self.refused[cause] += status == 429  # noqa: PLR2004 - the status this counter is about
+
+    def take_in(self, api: str, tokens: int, *, cached: int) -> None:
+        """Count the input of a request that is in."""
+        self.tokens_in += tokens
+        self._of(api).tokens_in += tokens
+        self._of(api).tokens_cached += cached
+
+    def give_out(self, api: str, tokens: int) -> None:
+        """Count what was made, and is billed, however much of it arrives."""
+        self.tokens_out += tokens
+        self._of(api).tokens_out += tokens
+
+    def _of(self, api: str) -> ApiStats:
+        return self.by_api.setdefault(api, ApiStats())
 
     def enter(self) -> None:
         """One more in flight."""
@@ -73,6 +99,7 @@ class Stats:
             "requests": self.requests,
             "by_status": {str(status): number for status, number in sorted(self.by_status.items())},
             "by_model": dict(self.by_model),
+            "by_api": {name: asdict(each) for name, each in self.by_api.items()},
             "refused_429": {cause: number for cause, number in self.refused.items() if number},
             "faults": dict(self.faults),
             "in_flight": self.in_flight,
