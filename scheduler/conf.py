@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -36,6 +37,7 @@ class Config:
     demo: bool
     port: int
     db_pool_max: int
+    outgoing_networks: tuple[IPv4Network | IPv6Network, ...]
 
     payload_bytes_max: int
     batch_tasks_max: int
@@ -115,6 +117,7 @@ def load(environ: Mapping[str, str]) -> Config:
         debug=_switch(environ, "CRONOQ_DEBUG", default=False),
         demo=_switch(environ, "DEMO", default=True),
         port=port,
+        outgoing_networks=_networks(environ),
         **numbers,  # type: ignore[arg-type]  # whole numbers were made int by _number
     )
 
@@ -189,6 +192,15 @@ def _origins(environ: Mapping[str, str], port: int, *, embedded: bool) -> tuple[
         if parts.scheme not in {"http", "https"} or not parts.hostname or origin != f"{parts.scheme}://{parts.netloc}":
             raise ConfigurationError(f"CRONOQ_ORIGINS holds {origin!r}, which is not of the form https://host[:port].")
     return origins
+
+
+def _networks(environ: Mapping[str, str]) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return the networks that are not public and may be posted to all the same; none unless they are named."""
+    words = _words(environ, "CRONOQ_OUTGOING_NETWORKS")
+    try:
+        return tuple(ip_network(word) for word in words)
+    except ValueError as error:
+        raise ConfigurationError(f"CRONOQ_OUTGOING_NETWORKS must hold networks such as 10.0.0.0/8: {error}.") from None
 
 
 def _words(environ: Mapping[str, str], variable: str) -> tuple[str, ...]:

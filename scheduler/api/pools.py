@@ -15,6 +15,7 @@ from scheduler.api.scale_schemas import PoolWhyOut, ScaleOut, present_pool_why, 
 from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
+from scheduler.engine.executors.http_config import HttpConfig, HttpConfigError
 from scheduler.engine.executors.llm_config import LlmConfig, LlmConfigError
 from scheduler.errors import FieldError, Refused
 from scheduler.reads.pool_why import pool_why
@@ -125,9 +126,10 @@ def _sees_config(request: HttpRequest) -> bool:
 
 def _check_config(executor: str, config: Mapping[str, object]) -> None:
     """Raise Refused when the executor would refuse this configuration."""
-    if executor != "llm":
-        return
     try:
-        LlmConfig.parse(config)
-    except LlmConfigError as error:
+        if executor == "llm":
+            LlmConfig.parse(config)
+        elif executor == "http":
+            HttpConfig.parse(config)
+    except (LlmConfigError, HttpConfigError) as error:
         raise Refused(str(error), code="bad_pool", errors=(FieldError(("config",), str(error)),)) from error

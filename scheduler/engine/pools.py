@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.engine.attempt import Executor, Names
+from scheduler.engine.executors.http import HttpExecutor
+from scheduler.engine.executors.http_config import HttpConfig, HttpConfigError
 from scheduler.engine.executors.llm import LlmExecutor
 from scheduler.engine.executors.llm_config import LlmConfig, LlmConfigError
 from scheduler.engine.executors.python import Handler, HandlerError, PythonExecutor, load_handler
@@ -59,7 +61,7 @@ class Pools:
     def _serve(self, pool: ServedPool) -> Served | None:
         try:
             executor, quota = self._make(pool)
-        except (LlmConfigError, HandlerError) as error:
+        except (LlmConfigError, HttpConfigError, HandlerError) as error:
             if self._faults.get(pool.id) != str(error):
                 logger.error("pool %s is not served by this engine: %s", pool.name, error)  # noqa: TRY400 - a sentence
                 self._faults[pool.id] = str(error)
@@ -71,6 +73,8 @@ class Pools:
         if pool.executor == "llm":
             config = LlmConfig.parse(pool.config)
             return LlmExecutor(config), (config.quota_resource,) if config.quota_resource else ()
+        if pool.executor == "http":
+            return HttpExecutor(HttpConfig.parse(pool.config)), ()
         handler = self._handlers.get(pool.name) or load_handler(pool.config)
         return PythonExecutor(handler, name=f"pool {pool.name}"), ()
 

@@ -18,6 +18,7 @@ class CannedServer:
     connections: int = 0
     closed: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     heads: list[str] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
     bodies: list[dict[str, object]] = field(default_factory=list)
 
 
@@ -49,7 +50,8 @@ async def canned_server(reply: bytes, *, then_close: bool = False) -> AsyncItera
                     int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:")
                 )
                 canned.heads.append(head)
-                canned.bodies.append(json.loads(await reader.readexactly(length)))
+                canned.raw.append(await reader.readexactly(length))
+                canned.bodies.append(json.loads(canned.raw[-1]))
                 writer.write(reply)
                 await writer.drain()
                 if then_close:

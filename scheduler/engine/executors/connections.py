@@ -28,7 +28,7 @@ class Connections(httpx.AsyncBaseTransport):
         self._proxy = proxy
         # Now rather than with the first call: calls that start late bunch with those behind them, and a provider that
         # enforces the declared rate would count more of them in a moment than were started in one.
-        self._authorities = _trusted_authorities()
+        self._authorities = trusted_authorities()
         self._idle: deque[tuple[float, httpx.AsyncHTTPTransport]] = deque()
         self._closed = False
 
@@ -95,6 +95,6 @@ class _Returning(httpx.AsyncByteStream):
 
 
 @cache
-def _trusted_authorities() -> ssl.SSLContext:
+def trusted_authorities() -> ssl.SSLContext:
     """The system's certificate authorities, read once: it takes a while, and pools are made on the event loop."""
     return httpx.create_ssl_context()

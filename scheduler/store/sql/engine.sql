@@ -1,6 +1,6 @@
 -- name: served_pools
 SELECT id, name, executor, config::text, slots_max, lease_ttl_s FROM pool
-WHERE executor IN ('python', 'llm') ORDER BY id;
+WHERE executor IN ('python', 'llm', 'http') ORDER BY id;
 
 -- name: tenant_slugs
 SELECT id, slug FROM tenant;
