@@ -122,10 +122,23 @@ def load(environ: Mapping[str, str]) -> Config:
     )
 
 
+_chosen: list[Config] = []
+
+
+def use(config: Config) -> None:
+    """Let this process work with `config` instead of what its environment says.
+
+    For programs that are told by their caller where to work. Raises ConfigurationError once it is too late.
+    """
+    if current.cache_info().currsize:
+        raise ConfigurationError("The configuration of this process was read already; choose it before.")
+    _chosen[:] = [config]
+
+
 @cache
 def current() -> Config:
-    """Return the configuration of this process, read from its environment the first time it is asked for."""
-    return load(os.environ)
+    """Return the configuration of this process: chosen by `use`, or read from its environment when first asked for."""
+    return _chosen[0] if _chosen else load(os.environ)
 
 
 def _number(environ: Mapping[str, str], variable: str, bounds: Bounds) -> int | float:

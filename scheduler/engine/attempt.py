@@ -82,6 +82,7 @@ class Context:
         "kind",
         "lease_id",
         "pool",
+        "tags",
         "task_id",
         "tenant",
         "timeout_s",
@@ -99,6 +100,7 @@ class Context:
         self.timeout_s = leased.timeout_s
         self.deadline = leased.deadline_at
         self.degraded = leased.degraded
+        self.tags: dict[str, str] = orjson.loads(leased.tags) if leased.tags else {}
         self.upstream: dict[str, Any] = orjson.loads(leased.upstream) if leased.upstream else {}
         self._running = running
 

@@ -73,6 +73,10 @@ class GroupCommit:
             return service.submit(tenant, submission)
         return self.join(tenant, submission).result()
 
+    def let_go(self) -> None:
+        """Give the connection back; the next submission connects anew. Waits for what is being stored."""
+        self._thread.submit(close_connection).result()
+
     def close(self) -> None:
         """Store what waits, then give thread and connection back."""
         self._thread.submit(close_connection)

@@ -33,8 +33,9 @@ class Served:
 class Pools:
     """Executors by pool, kept in step with the pools' configuration. `update` on the loop, the rest from any thread."""
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], *, only_handlers: bool = False) -> None:
         self._handlers = handlers
+        self._only_handlers = only_handlers
         self._served: dict[PoolId, Served] = {}
         self._faults: dict[PoolId, str] = {}
         self._tenants: dict[TenantId, str] = {}
@@ -45,6 +46,8 @@ class Pools:
         before = self._served
         now: dict[PoolId, Served] = {}
         for pool in pools:
+            if self._only_handlers and pool.name not in self._handlers:
+                continue
             known = before.get(pool.id)
             served = (
                 Served(pool, known.executor, known.quota)

@@ -59,15 +59,22 @@ LAST_TRIES_S: Final = 5.0
 
 
 class Engine:
-    """One engine process's work. `handlers` maps pool names to functions, before what the pools' settings name."""
+    """One engine process's work. `handlers` maps pool names to functions, before what the pools' settings name.
+
+    `only_handlers`: serve no other pools than those; other engines do.
+    """
 
     def __init__(
-        self, *, handlers: Mapping[str, Handler] | None = None, settings: EngineSettings | None = None
+        self,
+        *,
+        handlers: Mapping[str, Handler] | None = None,
+        settings: EngineSettings | None = None,
+        only_handlers: bool = False,
     ) -> None:
         self.id = WorkerId(str(uuid.uuid4()))
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.settings = settings or EngineSettings.from_config()
-        self.pools = Pools(handlers or {})
+        self.pools = Pools(handlers or {}, only_handlers=only_handlers)
         self.leading = False
         self.holds: dict[PoolId, Hold] = {}
         self.settled = 0

@@ -286,7 +286,7 @@ class LeasedTask(NamedTuple):
     """An attempt to run. `payload` is JSON text, or None when another worker is to pick it up.
 
     `upstream` is JSON text too: what became of the tasks that it came after, if there are any (`has_parents`).
-    `degraded`: the pool is overloaded, and the attempt is to answer only.
+    `degraded`: the pool is overloaded, and the attempt is to answer only. `tags` are JSON text, None without any.
     """
 
     lease: LeaseId
@@ -302,4 +302,5 @@ class LeasedTask(NamedTuple):
     payload: str | None
     has_parents: bool = False
     degraded: bool = False
+    tags: str | None = None
     upstream: str | None = None

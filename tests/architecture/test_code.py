@@ -25,6 +25,8 @@ SQL_ALLOWED_IN = {
     "scheduler/engine/doorbell.py",
     # A command that measures makes and drops the database it works in.
     "scheduler/management/own_database.py",
+    # Taking turns to migrate comes before there are tables.
+    "scheduler/sdk/embedded/home.py",
 }
 RAW_QUERIES = {"raw", "extra"}
 

@@ -192,7 +192,7 @@ WITH claimed AS (
     RETURNING nextval('lease_lease_id_seq') AS lease_id, t.id, t.attempts, t.pool_id, t.tenant_id, t.demand_id,
               t.priority, t.amounts, t.ready_at, t.kind, t.key, w.worker_id, w.place, p.timeout_s,
               extract(epoch FROM p.deadline_at)::float8 AS deadline_at,
-              CASE WHEN w.worker_id = %(me)s::uuid THEN p.payload::text END AS payload, t.links
+              CASE WHEN w.worker_id = %(me)s::uuid THEN p.payload::text END AS payload, t.links, p.tags::text AS tags
 ),
 timed AS (
     SELECT c.*, q.lease_ttl_s, coalesce(c.timeout_s, q.timeout_s) AS limit_s,
@@ -258,6 +258,6 @@ credits AS (
     ON CONFLICT (pool_id, priority) DO UPDATE SET value = excluded.value WHERE c.value <> excluded.value
 )
 SELECT lease_id, id, attempts, pool_id, tenant_id, kind, key, limit_s, deadline_at, worker_id::text, payload,
-       links & 2 <> 0, degraded
+       links & 2 <> 0, degraded, tags
 FROM timed
 ORDER BY place;

@@ -15,7 +15,8 @@ WITH mine AS (
               degraded
 )
 SELECT m.lease_id, m.task_id, m.attempt, m.pool_id, m.tenant_id, t.kind, t.key, m.timeout_s,
-       extract(epoch FROM p.deadline_at)::float8, %(worker)s::text, p.payload::text, t.links & 2 <> 0, m.degraded
+       extract(epoch FROM p.deadline_at)::float8, %(worker)s::text, p.payload::text, t.links & 2 <> 0, m.degraded,
+       p.tags::text
 FROM mine m JOIN task t ON t.id = m.task_id JOIN task_payload p ON p.task_id = m.task_id
 ORDER BY m.lease_id;
 

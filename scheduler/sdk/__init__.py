@@ -1,0 +1,48 @@
+"""The SDK: an embedded scheduler with the surface of cronoq, made durable and multi-tenant, and clients of a server.
+
+    from scheduler import sdk as cronoq
+
+    async def call_model(ctx: cronoq.TaskContext, prompt: str) -> str: ...
+
+    async with cronoq.Scheduler([cronoq.Pool("llm", call_model, max=8)]) as sched:
+        answer = await (await sched.submit("Say hello.", pool="llm", priority="high"))
+
+Importing it needs no Django and touches nothing; `Scheduler.start` does that, in the process that calls it.
+"""
+
+from scheduler.sdk.context import TaskContext
+from scheduler.sdk.declarations import (
+    AutoscaleConfig,
+    Codec,
+    Dep,
+    JsonCodec,
+    Pool,
+    Priority,
+    Resource,
+    RetryPolicy,
+    Task,
+)
+from scheduler.sdk.errors import EventsLagged, Permanent, Retryable, SchedulerError, SubmitError, TaskFailed
+from scheduler.sdk.handle import TaskHandle
+from scheduler.sdk.scheduler import Scheduler
+
+__all__ = [
+    "AutoscaleConfig",
+    "Codec",
+    "Dep",
+    "EventsLagged",
+    "JsonCodec",
+    "Permanent",
+    "Pool",
+    "Priority",
+    "Resource",
+    "RetryPolicy",
+    "Retryable",
+    "Scheduler",
+    "SchedulerError",
+    "SubmitError",
+    "Task",
+    "TaskContext",
+    "TaskFailed",
+    "TaskHandle",
+]

@@ -1,0 +1,29 @@
+"""Importing the SDK brings in nothing of the product, and touches nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.processes import ROOT, environment
+
+LOOK = "import json, sys; from scheduler import sdk; sdk.Scheduler([]); print(json.dumps(sorted(sys.modules)))"
+
+
+def test_importing_the_sdk_needs_no_django_and_leaves_no_files(tmp_path: Path) -> None:
+    looked = subprocess.run(
+        [sys.executable, "-c", LOOK],
+        cwd=tmp_path,
+        env=environment(PYTHONPATH=str(ROOT)),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    names = set(json.loads(looked.stdout))
+    ours = {name for name in names if name.startswith("scheduler")}
+    assert {name for name in ours if name != "scheduler" and not name.startswith("scheduler.sdk")} == set()
+    assert "scheduler.sdk.embedded" not in ours
+    assert not names & {"django", "psycopg", "channels", "ninja", "cronoq_app"}
+    assert list(tmp_path.iterdir()) == []
