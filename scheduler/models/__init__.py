@@ -7,7 +7,7 @@ is a real foreign key. Triggers in the migrations keep `task_delta` exact; see `
 
 from __future__ import annotations
 
-from scheduler.models.attempts import Attempt, Lease
+from scheduler.models.attempts import Attempt, AttemptFault, Lease
 from scheduler.models.audit import AuditEvent
 from scheduler.models.counts import FoldMark, TaskCount, TaskDelta, WaitingDepth
 from scheduler.models.fairness import ClassCredit, FairClock, FairCounter
@@ -22,6 +22,7 @@ from scheduler.models.tenants import ApiToken, IdempotencyRecord, Tenant, Tenant
 __all__ = [
     "ApiToken",
     "Attempt",
+    "AttemptFault",
     "AuditEvent",
     "ClassCredit",
     "Demand",

@@ -71,3 +71,17 @@ class Attempt(models.Model):
             # store/sql/forecast.sql: read_ended. Summaries of pages cost a settlement nothing.
             BrinIndex(name="attempt_ended", fields=["finished_at"], autosummarize=True, pages_per_range=16),
         ]
+
+
+class AttemptFault(models.Model):
+    """What a Python function raised in an attempt, where somebody may ask for it: `module.Class`, and the traceback."""
+
+    lease_id = models.BigIntegerField(primary_key=True)
+    task_id = models.BigIntegerField()
+    exception = models.CharField(max_length=300)
+    traceback = models.TextField()
+
+    class Meta:
+        db_table = "attempt_fault"
+        # store/sql/faults.sql: faults_of_task
+        indexes = [Index(name="attempt_fault_by_task", fields=["task_id", "lease_id"])]
