@@ -81,6 +81,7 @@ class Context:
         "key",
         "kind",
         "lease_id",
+        "max_output_tokens",
         "pool",
         "tags",
         "task_id",
@@ -101,6 +102,7 @@ class Context:
         self.deadline = leased.deadline_at
         self.degraded = leased.degraded
         self.tags: dict[str, str] = orjson.loads(leased.tags) if leased.tags else {}
+        self.max_output_tokens = leased.max_output_tokens
         self.upstream: dict[str, Any] = orjson.loads(leased.upstream) if leased.upstream else {}
         self._running = running
 
@@ -175,7 +177,7 @@ class Running:
                 return self._failed(
                     Failure(FailureClass.ERROR, "CancelledError: something it waited for was cancelled")
                 )
-            return self._stopped()
+            return self._stopped(began=True)
         except TimeoutError:
             if limit is not None and limit.expired():
                 failure = Failure(FailureClass.TIMEOUT, f"no result within {leased.timeout_s:g} s")
@@ -208,10 +210,10 @@ class Running:
     def _failed(self, failure: Failure, usage: str | None = None) -> Report:
         return Report(self.lease, Outcome.FAILED, failure, usage=usage, quota=self.names.quota)
 
-    def _stopped(self) -> Report:
-        if self.stop is Stop.CANCELLED:
-            return Report(self.lease, Outcome.CANCELLED)
-        return Report(self.lease, Outcome.RELEASED)
+    def _stopped(self, *, began: bool = False) -> Report:
+        """`began`: the handler was under way, and may have cost something that nobody will report."""
+        outcome = Outcome.CANCELLED if self.stop is Stop.CANCELLED else Outcome.RELEASED
+        return Report(self.lease, outcome, began=began)
 
 
 def _failure(error: AttemptFailed) -> Failure:

@@ -14,6 +14,7 @@ from scheduler.models.fairness import ClassCredit, FairClock, FairCounter
 from scheduler.models.forecasts import ForecastLog, ForecastState, LearnedDuration, Snapshot
 from scheduler.models.graphs import TaskEdge, TaskGroup
 from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
+from scheduler.models.money import Budget, LedgerEntry, Price
 from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
 from scheduler.models.schedules import Occurrence, Schedule
 from scheduler.models.tasks import FixedStart, Task, TaskPayload, TaskResult
@@ -24,6 +25,7 @@ __all__ = [
     "Attempt",
     "AttemptFault",
     "AuditEvent",
+    "Budget",
     "ClassCredit",
     "Demand",
     "FairClock",
@@ -36,10 +38,12 @@ __all__ = [
     "Leader",
     "LearnedDuration",
     "Lease",
+    "LedgerEntry",
     "Occurrence",
     "Pool",
     "PoolScale",
     "PoolState",
+    "Price",
     "Resource",
     "ResourceState",
     "Schedule",

@@ -29,6 +29,10 @@ class Lease(models.Model):
     cancel_requested_at = models.DateTimeField(null=True)
     picked_up = models.BooleanField(default=False)
     degraded = models.BooleanField(default=False, db_default=False)
+    # Nano-dollars held on these budgets until it ends; NULL: nothing is priced. `capped`: it must not use more.
+    reserved_nano = models.BigIntegerField(null=True)
+    budget_ids = ArrayField(models.BigIntegerField(), null=True)
+    capped = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         db_table = "lease"

@@ -59,12 +59,17 @@ class ResourceState(models.Model):
 
 
 class Demand(models.Model):
-    """A set of named resources (ascending ids) that tasks need together. Never changed, never deleted."""
+    """A set of named resources (ascending ids) that tasks need together. Never changed, never deleted.
 
-    resource_ids = ArrayField(models.BigIntegerField(), unique=True)
+    `priced`: they cost money too. They wait in lanes of their own, so that an empty budget keeps back nothing free.
+    """
+
+    resource_ids = ArrayField(models.BigIntegerField())
+    priced = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         db_table = "demand"
+        constraints = [UniqueConstraint(name="demand_per_set", fields=["resource_ids", "priced"])]
 
 
 class SetAside(models.Model):

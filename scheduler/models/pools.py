@@ -41,6 +41,7 @@ class Pool(models.Model):
     overflow = models.CharField(max_length=11, default="reject", db_default="reject", choices=choices(Overflow))
     allow_degraded = models.BooleanField(default=False, db_default=False)
     reservable_fraction = models.FloatField(default=0.5, db_default=0.5)
+    worker_second_nano = models.BigIntegerField(null=True, blank=True)
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_by = models.CharField(max_length=200, blank=True)
     pause_reason = models.CharField(max_length=500, blank=True)

@@ -34,6 +34,9 @@ class Task(models.Model):
     amounts = ArrayField(models.FloatField())
     kind = models.CharField(max_length=64)
     key = models.CharField(max_length=200, null=True)  # noqa: DJ001 - NULL means 'no key' in the unique index
+    # What it may cost at most, and below what it is not worth starting; NULL: nothing is priced. In nano-dollars.
+    cost_nano = models.BigIntegerField(null=True)
+    cost_min_nano = models.BigIntegerField(null=True)
     # What ties it to others, as bits of `policy.graph.Links`.
     links = models.SmallIntegerField(default=0, db_default=0)
 
@@ -87,6 +90,8 @@ class TaskPayload(models.Model):
     retry = models.JSONField(null=True)
     tags = models.JSONField(null=True)
     group_id = models.BigIntegerField(null=True)
+    # How its cost was estimated: `policy.charges.Pricing`.
+    pricing = models.JSONField(null=True)
 
     class Meta:
         db_table = "task_payload"

@@ -8,6 +8,11 @@ from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 
+def default_alerts() -> list[float]:
+    """The parts of a budget at which its owner is told."""
+    return [0.8, 1.0]
+
+
 class Tenant(models.Model):
     """Who work belongs to, and whose fair share and quotas it counts against."""
 
@@ -22,6 +27,9 @@ class Tenant(models.Model):
     start_burst = models.FloatField(null=True, blank=True)
     max_in_flight = models.PositiveIntegerField(null=True, blank=True)
     max_queued = models.PositiveIntegerField(null=True, blank=True)
+    # Nano-dollars of a month; NULL: no limit. Alerts are raised at these parts of it.
+    monthly_budget_nano = models.BigIntegerField(null=True, blank=True)
+    alert_at = ArrayField(models.FloatField(), default=default_alerts, db_default=[0.8, 1.0])
     version = models.BigIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 

@@ -66,6 +66,7 @@ class Submission:
     after: tuple[Dependency, ...] = ()
     group: str | None = None
     join: JoinPolicy | None = None
+    max_cost_nano: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,24 @@ class PoolTerms:
     learned_s: Mapping[str, float] = field(default_factory=dict)
     slots_max: int = 1
     reservable_fraction: float = 0.5
+    executor: str = "python"
+    config: Mapping[str, object] = field(default_factory=dict)
+    worker_second_nano: int | None = None
+    timeout_s: float | None = None
+
+    @property
+    def prices(self) -> bool:
+        """Whether what runs here costs money."""
+        return self.executor == "llm" or self.worker_second_nano is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What a task may cost, and below what it is not worth starting, in nano-dollars; `pricing` is JSON text."""
+
+    cost: int
+    cost_min: int
+    pricing: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Final
 
 from scheduler.policy.asides import Asides
 from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots
+from scheduler.policy.budget import Treasury
 from scheduler.policy.fairness import accrue, charged, is_owed
 from scheduler.policy.gates import lacks, spoken_for
 from scheduler.policy.order import DEFAULT_ORDER, FIXED_POINTS, OrderPolicy
+from scheduler.policy.precedence import is_beaten
 from scheduler.policy.quotas import Quota
 from scheduler.policy.seating import seated
 from scheduler.policy.types import (
@@ -71,6 +73,7 @@ class _Planner:
         self.has_floors = any(level.floors is not None for level in self.levels.values())
         self.fixed = any(lane.urgent and lane.urgent[0].fixed for lane in snapshot.lanes)
         self.quotas = {t.id: Quota(t, self.now) for t in snapshot.tenants.values() if t.limited}
+        self.treasury = Treasury(snapshot.tenants)
         self.pools: dict[PoolId, PoolSlots] = {}
         self.groups: dict[tuple[PoolId, PriorityClass], Group] = {}
         self.by_class: dict[PriorityClass, list[Group]] = {}
@@ -146,7 +149,7 @@ class _Planner:
         demand.lanes.append(queue)
 
     def _seat_tenants(self) -> None:
-        limited = self.quotas.keys()
+        limited = self.quotas.keys() | self.treasury.limited()
         for priority, groups in self.by_class.items():
             clock = self.clocks.get(priority, 0.0)
             self.counters[priority] = seated(groups, priority, self.snapshot.tenants, clock=clock, limited=limited)
@@ -166,6 +169,8 @@ class _Planner:
             if queue.spent:
                 self.truncated = True
                 break
+            if head.cost and self._is_kept_by_money(queue, head):
+                continue
             lacking = lacks(queue.demand, head, group.priority, now=self.now)
             if lacking:
                 self._hold(queue, head, lacking)
@@ -218,26 +223,9 @@ class _Planner:
         if best is None or leader is None:
             return None
         queue = self._lane([leader] if len(rivals) == 1 else [g for g in rivals if g.alive and g.pool.free])
-        if queue.head_score < runner_up and self._is_beaten(queue):
+        if queue.head_score < runner_up and is_beaten(queue, self.by_class):
             queue = leader.lanes[best[3]]
         return queue.group, queue
-
-    def _is_beaten(self, queue: LaneQueue) -> bool:
-        """Whether another class has a higher-scoring head in the same pool, or at a limit that this lane needs.
-
-        Its class was chosen for its best head; a tenant's turn must not carry a lesser head past a better class.
-        """
-        for groups in self.by_class.values():
-            for group in groups:
-                if group.priority == queue.key.priority or not group.alive or not group.pool.free:
-                    continue
-                entry = group.best_head()
-                if entry is None or -entry[0] <= queue.head_score:
-                    continue
-                levels = group.lanes[entry[3]].demand.levels
-                if group.pool is queue.group.pool or any(level in levels for level in queue.demand.levels):
-                    return True
-        return False
 
     def _owed_lane(self) -> LaneQueue | None:
         """The lane that goes first because its class is owed a start; one that lacks something is passed over."""
@@ -248,6 +236,8 @@ class _Planner:
             queue = self._lane([group])
             head = queue.head
             assert head is not None  # noqa: S101 - a lane without a head is never chosen
+            if head.cost and not queue.spent and self._is_kept_by_money(queue, head):
+                continue
             lacking = [] if queue.spent else lacks(queue.demand, head, group.priority, now=self.now)
             if not lacking:
                 return queue
@@ -274,7 +264,8 @@ class _Planner:
                 continue
             place = (counters[queue.key.tenant], (-queue.head_score, head.ready_at, head.id, queue.index))
             if (best_place is None or place < best_place) and (
-                queue.spent or not lacks(queue.demand, head, group.priority, now=self.now)
+                queue.spent
+                or not (self.treasury.keeps(queue.key, head) or lacks(queue.demand, head, group.priority, now=self.now))
             ):
                 best, best_place = queue, place
         return best
@@ -307,6 +298,15 @@ class _Planner:
         return min(offers, key=lambda offer: offer[0])[1]
 
     # 4. Gates
+
+    def _is_kept_by_money(self, queue: LaneQueue, head: TaskView) -> bool:
+        """Whether its budgets keep the head back, and with it its lane."""
+        hold = self.treasury.keeps(queue.key, head)
+        if hold is None:
+            return False
+        self.holds.append(hold)
+        queue.group.drop(queue)
+        return True
 
     def _note(self, queue: LaneQueue, lacking: list[Lack]) -> None:
         """Say why a lane waits and until when; the plan looks again as soon as one of the limits has enough.
@@ -345,7 +345,7 @@ class _Planner:
             self.clocks[key.priority] = counter
         counters[key.tenant] = charged(counter, cost=head.expected_s, weight=self.snapshot.tenants[key.tenant].weight)
         self.charged.add((key.tenant, key.priority))
-        self.starts.append(Start(head.id, key, group.pool.take(), head.amounts))
+        self.starts.append(Start(head.id, key, group.pool.take(), head.amounts, self.treasury.reserve(key, head)))
         queue.pop(self.now, self.order)
         if queue.head is None:
             group.drop(queue)

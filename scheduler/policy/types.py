@@ -22,6 +22,7 @@ TenantId = NewType("TenantId", int)
 ResourceId = NewType("ResourceId", int)
 DemandId = NewType("DemandId", int)
 WorkerId = NewType("WorkerId", str)
+BudgetId = NewType("BudgetId", int)
 
 
 class PriorityClass(IntEnum):
@@ -52,6 +53,7 @@ class WaitReason(StrEnum):
     TENANT_SUSPENDED = "tenant_suspended"
     TENANT_START_RATE = "tenant_start_rate"
     TENANT_IN_FLIGHT = "tenant_in_flight"
+    TENANT_BUDGET = "tenant_budget"
     RESOURCE = "resource"
     NO_FREE_SLOT = "no_free_slot"
     SLOT_HELD = "slot_held"
@@ -100,7 +102,8 @@ class TaskView(NamedTuple):
 
     `amounts` goes with the demand's `resources`, one for one. `expected_s` is the expected duration;
     `latest_start` is deadline minus that, or None without a deadline. `fixed`: its start was promised for this moment,
-    and a slot kept for it; it goes before everything else.
+    and a slot kept for it; it goes before everything else. `cost` is what it may cost at most and `cost_min` below what
+    it is not worth starting, in nano-dollars; 0 where nothing is priced.
     """
 
     id: TaskId
@@ -109,6 +112,8 @@ class TaskView(NamedTuple):
     expected_s: float
     amounts: tuple[float, ...]
     fixed: bool = False
+    cost: int = 0
+    cost_min: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +160,28 @@ class FairCounter(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetView:
+    """A budget in force, in nano-dollars. `limit` None: none; `ends_at` None: it has no period."""
+
+    id: BudgetId
+    limit: int | None
+    spent: int = 0
+    reserved: int = 0
+    ends_at: float | None = None
+
+    @property
+    def headroom(self) -> int | None:
+        """What is neither spent nor reserved; None without a limit. Below 0 when the limit was lowered."""
+        return None if self.limit is None else self.limit - self.spent - self.reserved
+
+
+@dataclass(frozen=True, slots=True)
 class TenantView:
     """A tenant's fair-share weight, its virtual counters by class, and its own limits.
 
     A start takes one from its start-rate bucket (`start_rate` per second up to `start_burst`; None: no such limit), of
-    which `start_level` was left at `start_level_at`. `in_flight` of at most `max_in_flight` attempts run.
+    which `start_level` was left at `start_level_at`. `in_flight` of at most `max_in_flight` attempts run. `budget` is
+    that of its present period; None where nothing that waits is priced.
     """
 
     id: TenantId
@@ -172,6 +194,7 @@ class TenantView:
     start_level_at: float = 0.0
     max_in_flight: int | None = None
     in_flight: int = 0
+    budget: BudgetView | None = None
 
     @property
     def limited(self) -> bool:
@@ -212,10 +235,11 @@ class SetAside(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DemandView:
-    """The named resources that a lane's tasks need, in ascending id order."""
+    """The named resources that a lane's tasks need, in ascending id order; and whether they cost money too."""
 
     id: DemandId
     resources: tuple[ResourceId, ...]
+    priced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,13 +262,22 @@ class Snapshot:
     set_asides: Mapping[tuple[ResourceId, PriorityClass], SetAside] = field(default_factory=dict)
 
 
+class Reservation(NamedTuple):
+    """What a start reserves, on which budgets. `capped`: it must not use more, because one of them has a limit."""
+
+    amount: int
+    budgets: tuple[BudgetId, ...]
+    capped: bool
+
+
 class Start(NamedTuple):
-    """One task to start now, on this worker, taking these amounts of the lane's resources."""
+    """One task to start now, on this worker, taking these amounts of the lane's resources; money if it is priced."""
 
     task: TaskId
     lane: LaneKey
     worker: WorkerId
     amounts: tuple[float, ...]
+    reservation: Reservation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +319,8 @@ class LeasedTask(NamedTuple):
     """An attempt to run. `payload` is JSON text, or None when another worker is to pick it up.
 
     `upstream` is JSON text too: what became of the tasks that it came after, if there are any (`has_parents`).
-    `degraded`: the pool is overloaded, and the attempt is to answer only. `tags` are JSON text, None without any.
+    `degraded`: the pool is overloaded, and the attempt is to answer only. `tags` are JSON text, None without any. It
+    must write no more than `max_output_tokens`, where a budget has a limit.
     """
 
     lease: LeaseId
@@ -304,3 +338,4 @@ class LeasedTask(NamedTuple):
     degraded: bool = False
     tags: str | None = None
     upstream: str | None = None
+    max_output_tokens: int | None = None

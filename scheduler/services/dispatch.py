@@ -31,12 +31,15 @@ from scheduler.policy.types import (
     ResourceView,
     Snapshot,
     Start,
+    TenantView,
     WaitReason,
     WorkerId,
     WorkerView,
 )
+from scheduler.services.budgets import open_periods
 from scheduler.services.missing import end_overdue
 from scheduler.store import dispatch as store
+from scheduler.store.starts import start_tasks
 
 PROMOTE_MAX: Final = 1_000
 
@@ -87,7 +90,7 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
         leased: list[LeasedTask] = []
         if plan.starts or plan.levels or plan.set_asides:
             taken = _taken(plan, snapshot.demands)
-            leased = store.start(
+            leased = start_tasks(
                 plan, me=me, pools=control.pools, resources=resources, taken=taken, tenants=snapshot.tenants
             )
         if look is not None:
@@ -150,10 +153,11 @@ def _snapshot(
         demands = {entry.demand for entry in control.in_flight}
         field = store.load_field(look.keys, width=look.width, demands=demands, fixed=control.near_starts)
     lanes = _with_known_limits(field, resources)
+    tenants = field.tenants | open_periods(_without_budget(field), control.now)
     snapshot = Snapshot(
         now=control.now,
         pools=pools,
-        tenants=field.tenants if look is None else field.tenants | look.strangers,
+        tenants=tenants if look is None else tenants | look.strangers,
         resources=_less_held(resources, field.demands, control.in_flight) if field.lanes else resources,
         demands=field.demands,
         workers=offers,
@@ -172,6 +176,13 @@ def _with_known_limits(field: store.Field, resources: Mapping[ResourceId, Resour
     """
     known = {demand.id for demand in field.demands.values() if resources.keys() >= set(demand.resources)}
     return tuple(lane for lane in field.lanes if lane.key.demand in known)
+
+
+def _without_budget(field: store.Field) -> list[TenantView]:
+    """Tenants whose lanes cost money and whose present period has not begun for us yet."""
+    needs = {demand.id for demand in field.demands.values() if demand.priced}
+    priced = {lane.key.tenant for lane in field.lanes if lane.key.demand in needs}
+    return [field.tenants[tenant] for tenant in sorted(priced) if field.tenants[tenant].budget is None]
 
 
 def _room(pools: Mapping[PoolId, PoolView], offers: tuple[WorkerView, ...], starts_max: int) -> dict[PoolId, int]:

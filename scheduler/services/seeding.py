@@ -27,6 +27,8 @@ ACTOR: Final = "setup"
 DEMO_TENANT: Final = "acme"
 TENANTS: Final = (DEMO_TENANT, "globex")
 TOKEN_SCOPES: Final = ("submit", "read", "work", "operate")
+SIM_PRICE: Final = {"ceiling_input_usd_per_mtok": "0.50", "ceiling_output_usd_per_mtok": "1.50"}
+"""What the models of the simulator are taken to cost, so that budgets can be tried."""
 LIMITS: Final = {
     "openai": (ResourceKind.TOKEN_BUCKET, LimitSettings(rate=50.0, burst=100.0)),
     "openai-concurrency": (ResourceKind.SEMAPHORE, LimitSettings(permits=20)),
@@ -86,7 +88,7 @@ def _limits() -> None:
 def _pool(provider_url: str, provider_url_before: str | None) -> None:
     known = store.load_pools(["llm"])
     if not known:
-        config = {"base_url": provider_url, "model": "sim-small", "quota_resource": "openai"}
+        config = {"base_url": provider_url, "model": "sim-small", "quota_resource": "openai", **SIM_PRICE}
         settings = PoolSettings(config=config, slots_min=4, slots_max=64, slots=32, max_attempts=5, lease_ttl_s=30.0)
         add_pool("llm", "llm", settings, actor=ACTOR, source="system")
         return

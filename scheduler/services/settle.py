@@ -13,6 +13,7 @@ from typing import Final
 
 from django.db import transaction
 
+from scheduler.policy.charges import began
 from scheduler.policy.retry import Failure, RetryRule
 from scheduler.policy.settlement import (
     CANCEL_GRACE_S,
@@ -24,6 +25,7 @@ from scheduler.policy.settlement import (
 )
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import FailureClass, LeaseId, Outcome, ResourceId, ResourceKind, ResourceView
+from scheduler.services.charging import Billed, charge_attempts
 from scheduler.services.graphs import follow
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import resources as resource_store
@@ -41,7 +43,8 @@ class Report:
     """How an attempt ended. `result` and `usage` are JSON text.
 
     `actual` gives measured amounts by resource name; `quota` names the limits that a throttled answer closes (empty:
-    every token bucket that the attempt drew on).
+    every token bucket that the attempt drew on). `began` says whether the attempt was under way, where
+    the outcome does not.
     """
 
     lease: LeaseId
@@ -51,6 +54,7 @@ class Report:
     usage: str | None = None
     actual: Mapping[str, float] = field(default_factory=dict)
     quota: tuple[str, ...] = ()
+    began: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,12 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
 
     1. end the leases and write their attempts;
     2. decide what follows for each task;
-    3. correct the limits: measured amounts, and a provider's wish to be left alone;
+    3. correct the limits: measured amounts, and a provider's wish to be left alone; then replace what the attempts had
+       reserved of budgets by what they cost;
     4. move the tasks, keep the results, and correct the fairness counters by what the attempts took;
     5. for tasks that are tied to others: move on those that come after them, and end their groups.
 
-    In this order: dispatch locks limits, then counters, then tasks.
+    In this order: dispatch locks limits, then budgets, then counters and tasks.
     """
     by_lease = {report.lease: report for report in reports}
     with transaction.atomic(savepoint=False):
@@ -91,6 +96,9 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
                 for e, v in zip(ended, verdicts, strict=True)
             ]
             _correct_limits(ended, by_lease)
+            charge_attempts(
+                [_bill(e, by_lease[e.lease], v) for e, v in zip(ended, verdicts, strict=True) if e.reserved is not None]
+            )
             tied = store.apply_settlements(ended, verdicts, results)
             woken = follow(tied) if tied else 0
     states = {e.lease: v.state for e, v in zip(ended, verdicts, strict=True)}
@@ -123,6 +131,16 @@ def _ending(report: Report) -> store.Ending:
         failure.message,
         failure.retry_after_s,
         report.usage,
+    )
+
+
+def _bill(ended: store.EndedRow, report: Report, verdict: Verdict) -> Billed:
+    return Billed(
+        ended,
+        report.outcome,
+        began=began(report.outcome, report.began),
+        usage=report.usage,
+        succeeded=verdict.state is TaskState.SUCCEEDED,
     )
 
 

@@ -14,12 +14,13 @@ import orjson
 from django.db import connection, transaction
 
 from scheduler.errors import CronoqError, FieldError, Refused, Unavailable
-from scheduler.policy.admission import Admitted, Submission, admit
+from scheduler.policy.admission import Admitted, Priced, Submission, admit
 from scheduler.policy.bounds import PoolBounds
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import DemandId, PoolId, TaskId, TenantId
 from scheduler.services.arranging import UNTIED, Tie, Tied, store_ties, tie
 from scheduler.services.bounds import hold_bounds
+from scheduler.services.pricing import price_rows
 from scheduler.services.promising import keep_promises, refuse_overbooked
 from scheduler.store import submit as store
 
@@ -75,7 +76,7 @@ def submit_each(
     finds no room. `takes_turns`: near a bound, one transaction after the other; not inside a caller's own by default.
 
     1. look up the time, and the pools and limits that are named;
-    2. admit each submission, or keep its refusal as the answer;
+    2. admit each submission, or keep its refusal as the answer; estimate what it costs where that costs money;
     3. book slots for fixed starts; put those that name others behind them and into their groups;
     4. turn away those for whom there is no room;
     5. insert tasks and payloads in one statement;
@@ -107,15 +108,17 @@ def submit_each(
                     repeats[place] = first
                     continue
             rows.append((place, row))
+        prices, unpriced = price_rows(rows, items, terms)
+        rows = [row for row in rows if row[0] not in unpriced] if unpriced else rows
         overbooked = refuse_overbooked(rows, terms.pools)
         rows = [row for row in rows if row[0] not in overbooked] if overbooked else rows
         tied = tie(items, rows, terms.pools, together=together)
-        for place, refused in {**overbooked, **tied.refusals}.items():
+        for place, refused in {**unpriced, **overbooked, **tied.refusals}.items():
             answers[place] = refused
         turned_away = hold_bounds(items, tied.rows, terms.bounds, terms.quotas, takes_turns=takes_turns)
         if turned_away:
             tied = _turn_away(tied, turned_away, answers, together=together)
-        added = _insert(items, tied, answers, terms.bounds)
+        added = _insert(items, tied, answers, terms.bounds, prices)
         _answer_known(items, answers)
         if tied.ties:
             ids = {place: answer.id for place, answer in enumerate(answers) if isinstance(answer, Accepted)}
@@ -141,15 +144,18 @@ def _insert(
     tied: Tied,
     answers: list[Accepted | CronoqError | None],
     bounds: Mapping[PoolId, PoolBounds],
+    prices: Mapping[int, Priced],
 ) -> set[int]:
     """Insert the rows and answer for those that are new; returns their places."""
     rows = tied.rows
     if not rows:
         return set()
-    demands = {needs: store.demand_id(needs) for needs in {row.needs for _, row in rows}}
+    sets = [(row.needs, place in prices and prices[place].cost > 0) for place, row in rows]
+    demands = {each: store.demand_id(each[0], priced=each[1]) for each in set(sets)}
     ties = [tied.ties.get(place, UNTIED) for place, _ in rows]
     tasks = [
-        _new_task(*items[place], row, demands[row.needs], bound) for (place, row), bound in zip(rows, ties, strict=True)
+        replace(_new_task(*items[place], row, demands[needs], bound), priced=prices.get(place))
+        for (place, row), needs, bound in zip(rows, sets, ties, strict=True)
     ]
     added: dict[TaskId, Admitted] = {}
     places = set()
@@ -226,7 +232,7 @@ def _at(error: CronoqError, place: int) -> CronoqError:
 
 def _asked(submission: Submission) -> dict[str, object]:
     """What few tasks ask for, as far as this one does."""
-    asked = {name: getattr(submission, name) for name in ("tolerance_s", "on_miss", "expires_in_s")}
+    asked = {name: getattr(submission, name) for name in ("tolerance_s", "on_miss", "expires_in_s", "max_cost_nano")}
     return {name: value for name, value in asked.items() if value is not None}
 
 

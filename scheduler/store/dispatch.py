@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -12,13 +12,13 @@ import orjson
 from scheduler.policy.fixed_starts import HELD_AFTER_S, HOLD_MAX_S
 from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.types import (
+    BudgetId,
+    BudgetView,
     DemandId,
     DemandView,
     FairCounter,
     Lane,
     LaneKey,
-    LeasedTask,
-    Plan,
     PoolId,
     PoolView,
     PriorityClass,
@@ -154,8 +154,11 @@ def _near_start(pool: int, ready: bool, priority: int, tenant: int, demand: int,
     lane = LaneKey(PoolId(pool), _CLASSES[priority], TenantId(tenant), DemandId(demand))
     if not ready:
         return NearStart(lane, None)
-    number, ready_at, latest_start, expected_s, amounts = task
-    return NearStart(lane, TaskView(TaskId(number), ready_at, latest_start, expected_s, tuple(amounts), fixed=True))
+    number, ready_at, latest_start, expected_s, amounts, cost, cost_min = task
+    is_fixed = True
+    return NearStart(
+        lane, TaskView(TaskId(number), ready_at, latest_start, expected_s, tuple(amounts), is_fixed, cost, cost_min)
+    )
 
 
 def _parsed(text: str | None) -> list[Any]:
@@ -204,8 +207,9 @@ def _windows(rows: list[queries.Row]) -> tuple[dict[int, list[TaskView]], dict[i
     fifo: dict[int, list[TaskView]] = {}
     urgent: dict[int, list[TaskView]] = {}
     *tasks, (*_, standing) = rows
-    for n, is_urgent, task, ready_at, latest_start, expected_s, amounts, _ in tasks:
-        view = TaskView(task, ready_at, latest_start, expected_s, tuple(amounts))
+    is_fixed = False  # those that are come by another way
+    for n, is_urgent, task, ready_at, latest_start, expected_s, amounts, cost, cost_min, _ in tasks:
+        view = TaskView(task, ready_at, latest_start, expected_s, tuple(amounts), is_fixed, cost or 0, cost_min or 0)
         windows = urgent if is_urgent else fifo
         window = windows.get(n)
         if window is None:
@@ -257,14 +261,14 @@ def load_field(
             rivals = urgent.get(places[lane], [])
             urgent[places[lane]] = [task, *(rival for rival in rivals if rival.id != task.id)]
     parts = ([] if part is None else part for part in orjson.loads(standing))
-    tenants, quotas, needs, clocks, credit, asides = parts
+    tenants, quotas, needs, clocks, credit, asides, budgets = parts
     return Field(
         lanes=[
             Lane(key, tuple(fifo[n]), tuple(urgent.get(n, ())), more=len(fifo[n]) >= width)
             for n, key in enumerate(keys, start=1)
             if n in fifo
         ],
-        tenants=_tenant_views(tenants, quotas),
+        tenants=_tenant_views(tenants, quotas, budgets),
         demands=_demand_views(needs),
         clocks={_CLASSES[priority]: value for priority, value in clocks},
         credits={(PoolId(pool), _CLASSES[priority]): value for pool, priority, value in credit},
@@ -275,7 +279,7 @@ def load_field(
     )
 
 
-def _tenant_views(rows: list[Any], quotas: list[Any]) -> dict[TenantId, TenantView]:
+def _tenant_views(rows: list[Any], quotas: list[Any], budgets: list[Any]) -> dict[TenantId, TenantView]:
     counters: dict[TenantId, dict[PriorityClass, FairCounter]] = {}
     found: dict[TenantId, tuple[float, bool]] = {}
     for tenant, weight, suspended, priority, value, at in rows:
@@ -294,11 +298,13 @@ def _tenant_views(rows: list[Any], quotas: list[Any]) -> dict[TenantId, TenantVi
             max_in_flight=room,
             in_flight=in_flight or 0,
         )
+    for tenant, budget, *amounts in budgets:
+        views[tenant] = replace(views[tenant], budget=BudgetView(BudgetId(budget), *amounts))
     return views
 
 
 def _demand_views(rows: list[Any]) -> dict[DemandId, DemandView]:
-    return {demand: DemandView(demand, tuple(resources)) for demand, resources in rows}
+    return {demand: DemandView(demand, tuple(resources), priced) for demand, resources, priced in rows}
 
 
 def load_demands(demands: Sequence[DemandId]) -> dict[DemandId, DemandView]:
@@ -328,60 +334,3 @@ def pool_views(control: Control) -> dict[PoolId, PoolView]:
     for entry in in_flight:
         running[entry.pool] = running.get(entry.pool, 0) + entry.leases
     return {p.id: PoolView(p.id, p.slots, running.get(p.id, 0), p.paused, kept[p.id]) for p in pools}
-
-
-def start(
-    plan: Plan,
-    *,
-    me: WorkerId,
-    pools: Sequence[PoolRow],
-    resources: dict[ResourceId, ResourceView],
-    taken: dict[ResourceId, float],
-    tenants: Mapping[TenantId, TenantView],
-) -> list[LeasedTask]:
-    """Start the plan's tasks under fresh leases; store what it left in the buckets, and the fairness that goes with it.
-
-    Tasks missing from the answer moved meanwhile.
-    """
-    kept = [(key, aside) for key, aside in plan.set_asides.items() if aside is not None]
-    served = [key for key, aside in plan.set_asides.items() if aside is None]
-    drawn = [r for r in plan.levels if resources[r].kind is ResourceKind.TOKEN_BUCKET]
-    rows = queries.fetch(
-        _SQL["start_tasks"],
-        {
-            "now": plan.now,
-            "tasks": queries.array(s.task for s in plan.starts),
-            "workers": queries.array(s.worker for s in plan.starts),
-            "me": me,
-            "pools": queries.array(p.id for p in pools),
-            "ttls_s": queries.array(p.lease_ttl_s for p in pools),
-            "timeouts_s": queries.array(p.timeout_s for p in pools),
-            "resources": queries.array(drawn),
-            "levels": queries.array(plan.levels[r] for r in drawn),
-            "taken": queries.array(taken.get(r, 0.0) for r in drawn),
-            "tenants": queries.array(tenant for tenant, _ in plan.counters),
-            "tenant_classes": queries.array(int(priority) for _, priority in plan.counters),
-            "values": queries.array(_added(plan, tenants)),
-            "quota_tenants": queries.array(plan.start_levels),
-            "quota_levels": queries.array(plan.start_levels.values()),
-            "aside_resources": queries.array(resource for (resource, _), _ in kept),
-            "aside_classes": queries.array(int(priority) for (_, priority), _ in kept),
-            "aside_tasks": queries.array(aside.task for _, aside in kept),
-            "aside_amounts": queries.array(aside.amount for _, aside in kept),
-            "served_resources": queries.array(resource for resource, _ in served),
-            "served_classes": queries.array(int(priority) for _, priority in served),
-            "clock_classes": queries.array(int(priority) for priority in plan.clocks),
-            "clocks": queries.array(plan.clocks.values()),
-            "credit_pools": queries.array(pool for pool, _ in plan.credits),
-            "credit_classes": queries.array(int(priority) for _, priority in plan.credits),
-            "credits": queries.array(plan.credits.values()),
-        },
-    )
-    return [LeasedTask(*row) for row in rows]
-
-
-def _added(plan: Plan, tenants: Mapping[TenantId, TenantView]) -> Iterator[float]:
-    """What the plan added to each counter; all of a counter that is not stored yet."""
-    for (tenant, priority), value in plan.counters.items():
-        stored = tenants[tenant].counters.get(priority)
-        yield value if stored is None else value - stored.value

@@ -9,6 +9,7 @@ import orjson
 
 from scheduler.policy.types import LeasedTask, LeaseId, PoolId, WorkerId
 from scheduler.store import queries
+from scheduler.store.starts import leased_task
 
 _SQL: Final = queries.load("leases.sql")
 
@@ -21,7 +22,7 @@ def renew(worker: WorkerId, leases: Sequence[LeaseId]) -> dict[LeaseId, bool]:
 
 def pick_up(worker: WorkerId) -> list[LeasedTask]:
     """Leases that were given to this worker and that it has not seen yet."""
-    return [LeasedTask(*row) for row in queries.fetch(_SQL["pick_up_leases"], {"worker": worker})]
+    return [leased_task(row) for row in queries.fetch(_SQL["pick_up_leases"], {"worker": worker})]
 
 
 def load_cancelled(worker: WorkerId) -> list[LeaseId]:

@@ -33,7 +33,7 @@ class Ending(NamedTuple):
 
 
 class EndedRow(NamedTuple):
-    """A lease that was current and is no more."""
+    """A lease that was current and is no more. `reserved` None: it cost nothing."""
 
     lease: LeaseId
     task: TaskId
@@ -44,6 +44,8 @@ class EndedRow(NamedTuple):
     amounts: list[float]
     cancel_requested: bool
     took_s: float
+    reserved: int | None = None
+    budgets: list[int] | None = None
 
 
 def end_leases(

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 from django.db import transaction
 
-from scheduler.policy.admission import Admitted, PoolTerms, Submission
+from scheduler.policy.admission import Admitted, PoolTerms, Priced, Submission
 from scheduler.policy.bounds import Overflow, PoolBounds, TenantBounds
 from scheduler.policy.graph import UnknownDependency
 from scheduler.policy.types import DemandId, PoolId, ResourceId, ResourceKind, ResourceView, TaskId, TenantId
@@ -32,6 +32,7 @@ class NewTask:
     tags: str | None
     links: int = 0
     group: int | None = None
+    priced: Priced | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,13 @@ def load_terms(
                 slots_max=slots_max,
                 reservable_fraction=fraction,
                 learned_s=learned or {},
+                executor=executor,
+                config=config or {},
+                worker_second_nano=second,
+                timeout_s=timeout_s,
             )
-            for name, pool, attempts, duration, unknown, await_s, slots_max, fraction, learned in found
+            for name, pool, attempts, duration, unknown, await_s, slots_max, fraction, *rest in found
+            for executor, config, second, timeout_s, learned in (rest,)
         },
         resources={
             name: ResourceView(ResourceId(limit), ResourceKind(kind), 0.0, now, rate=rate, burst=burst, permits=permits)
@@ -101,24 +107,23 @@ def _parsed(text: str | None) -> list[list[Any]]:
     return found
 
 
-_demand_ids: dict[tuple[ResourceId, ...], DemandId] = {}
+_demand_ids: dict[tuple[tuple[ResourceId, ...], bool], DemandId] = {}
 
 
-def demand_id(resources: tuple[ResourceId, ...]) -> DemandId:
-    """The id of a set of resources, added when it is new.
+def demand_id(resources: tuple[ResourceId, ...], *, priced: bool = False) -> DemandId:
+    """The id of a set of resources, added when it is new; one for what is free, one for what costs money.
 
     Sets never change, so a process remembers those it has seen, once the transaction that saw them has committed.
     """
-    known = _demand_ids.get(resources)
+    known = _demand_ids.get((resources, priced))
     if known is not None:
         return known
-    row = queries.fetch_one(_SQL["find_demand"], {"resources": list(resources)})
+    params = {"resources": list(resources), "priced": priced}
+    row = queries.fetch_one(_SQL["find_demand"], params) or queries.fetch_one(_SQL["add_demand"], params)
     if row is None:
-        row = queries.fetch_one(_SQL["add_demand"], {"resources": list(resources)})
-    if row is None:
-        return demand_id(resources)
+        return demand_id(resources, priced=priced)
     found = DemandId(row[0])
-    transaction.on_commit(partial(_demand_ids.__setitem__, resources, found))
+    transaction.on_commit(partial(_demand_ids.__setitem__, (resources, priced), found))
     return found
 
 
@@ -155,6 +160,9 @@ def insert_tasks(tasks: Sequence[NewTask]) -> dict[int, TaskId]:
         "links": queries.array(t.links for t in tasks),
         "groups": queries.array(t.group for t in tasks),
         "start_bys": queries.array(t.row.start_by for t in tasks),
+        "costs": queries.array(None if t.priced is None else t.priced.cost for t in tasks),
+        "costs_min": queries.array(None if t.priced is None else t.priced.cost_min for t in tasks),
+        "pricings": queries.text_array(None if t.priced is None else t.priced.pricing for t in tasks),
     }
     return {place - 1: TaskId(task) for place, task in queries.fetch(_SQL["insert_tasks"], params)}
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from scheduler.models import Attempt, Task, Worker
+from scheduler.services.seeding import SIM_PRICE
 from scheduler.services.tokens import create_token
 from tests.acceptance import handlers
 from tests.acceptance.site import Site, Web
@@ -31,7 +32,7 @@ def test_submit_through_one_web_wait_through_the_other_while_engines_come_and_go
         make_tenant()
         make_bucket("openai", rate=500, burst=500)
         make_semaphore("openai-concurrency", 10)
-        config = {"base_url": provider.base_url, "model": "sim-small", "quota_resource": "openai"}
+        config = {"base_url": provider.base_url, "model": "sim-small", "quota_resource": "openai", **SIM_PRICE}
         make_pool("llm", executor="llm", slots=10, config=config)
         token = create_token(scopes=("submit", "read"), tenant="acme", name="test", actor="test").text
         wait_until(lambda: Worker.objects.exclude(slots={}).count() == 2, what="both engines to offer the pool")

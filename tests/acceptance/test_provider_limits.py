@@ -11,6 +11,7 @@ import pytest
 from scheduler.models import Attempt, Task
 from scheduler.policy.admission import Submission
 from scheduler.policy.types import PriorityClass, ResourceKind, TenantId
+from scheduler.services.seeding import SIM_PRICE
 from scheduler.services.submit import submit_batch
 from scheduler.store import resources as resource_store
 from tests.acceptance.site import Site, wait_for_all
@@ -38,7 +39,7 @@ def provider() -> Iterator[RunningProvider]:
 @pytest.fixture
 def tenant(provider: RunningProvider, site: Site) -> TenantId:  # the database comes first
     """A tenant, the pool and the limits, declared with the provider's own figures and the usual margin."""
-    config = {"base_url": provider.base_url, "model": "sim-small", "quota_resource": "openai"}
+    config = {"base_url": provider.base_url, "model": "sim-small", "quota_resource": "openai", **SIM_PRICE}
     make_pool("llm", executor="llm", slots=32, slots_max=64, config=config, max_attempts=5)
     resource_store.add("openai", ResourceKind.TOKEN_BUCKET, rate=RATE_PER_S, burst=BURST, permits=0, margin=0.02)
     make_semaphore("openai-concurrency", CONCURRENCY)

@@ -28,6 +28,7 @@ class Attempt:
 
     timeout_s: float | None = None
     degraded: bool = False
+    max_output_tokens: int | None = None
     on_ask: Callable[[], bool] = field(default=lambda: False)
     task_id: int = 1
     lease_id: int = 1

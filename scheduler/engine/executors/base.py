@@ -60,6 +60,10 @@ class AttemptContext(Protocol):
         """Whether to answer only, without tools, because the pool is overloaded."""
 
     @property
+    def max_output_tokens(self) -> int | None:
+        """The most that a model may write in this attempt, because a budget pays for no more; None: no such limit."""
+
+    @property
     def upstream(self) -> Mapping[str, Mapping[str, object]]:
         """What became of the tasks that this one came after, by key: `{"state": …, "result": …}`.
 

@@ -59,7 +59,9 @@ class LlmExecutor:
 
     async def run(self, ctx: AttemptContext, payload: object) -> ExecutionResult:
         """Make the call. Raises Retryable, Permanent, ProviderBilling, or HandBack when nothing was sent."""
-        request = build_request(self._config, payload, answer_only=ctx.degraded)
+        request = build_request(
+            self._config, payload, answer_only=ctx.degraded, max_output_tokens=ctx.max_output_tokens
+        )
         call = _Call(self._config, self._client, request, ctx, secret=self._api_key)
         timeout_s = self._config.timeout_s
         if ctx.timeout_s is not None:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from scheduler.policy.money import parse_usd
+
 TIMEOUT_MAX_S: Final = 3600.0
 KEY_BYTES_MAX: Final = 4096
 
@@ -37,6 +39,10 @@ class LlmConfig:
     quota_resource     the resource that stands for the provider's quota: all its calls wait after a Retry-After
     tokens_resource    the resource that counts tokens: its amount is corrected to what was used
     response_bytes_max the largest answer that is read
+    price_provider     whose prices apply, by its name in the catalogue; else the address or the model's name tells
+    max_output_tokens  what a call may write that names no limit, where a budget needs one (4,096)
+    ceiling_input_usd_per_mtok, ceiling_output_usd_per_mtok
+                       the price, in dollars as text, of a model that has no other; without it such work is refused
     proxy              URL of an HTTP proxy; the environment's proxies are not used
     """
 
@@ -49,6 +55,10 @@ class LlmConfig:
     tokens_resource: str | None = None
     response_bytes_max: int = 10 * 2**20
     proxy: str | None = None
+    price_provider: str | None = None
+    max_output_tokens: int | None = None
+    ceiling_input_usd_per_mtok: str | None = None
+    ceiling_output_usd_per_mtok: str | None = None
 
     @classmethod
     def parse(cls, config: Mapping[str, object]) -> LlmConfig:
@@ -59,6 +69,9 @@ class LlmConfig:
             raise LlmConfigError(f"Unknown key {unknown[0]!r}: an llm pool knows {', '.join(sorted(known))}.")
         if _text(config, "api_key_env") is not None and _text(config, "api_key_file") is not None:
             raise LlmConfigError("Give 'api_key_env' or 'api_key_file', not both.")
+        ceiling_input, ceiling_output = (_usd(config, f"ceiling_{way}_usd_per_mtok") for way in ("input", "output"))
+        if (ceiling_input is None) != (ceiling_output is None):
+            raise LlmConfigError("Give both ceiling_input_usd_per_mtok and ceiling_output_usd_per_mtok, or neither.")
         return cls(
             base_url=_base_url(config),
             api_key_env=_environment_name(config),
@@ -69,6 +82,10 @@ class LlmConfig:
             tokens_resource=_text(config, "tokens_resource"),
             response_bytes_max=int(_number(config, "response_bytes_max", 10 * 2**20, most=2**30)),
             proxy=_text(config, "proxy"),
+            price_provider=_text(config, "price_provider"),
+            max_output_tokens=_tokens(config, "max_output_tokens"),
+            ceiling_input_usd_per_mtok=ceiling_input,
+            ceiling_output_usd_per_mtok=ceiling_output,
         )
 
     def read_api_key(self) -> str | None:
@@ -103,6 +120,20 @@ def _number(config: Mapping[str, object], name: str, default: float, *, most: fl
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
         raise LlmConfigError(f"{name!r} must be a number above 0 and at most {most:g}.")
     return value
+
+
+def _tokens(config: Mapping[str, object], name: str) -> int | None:
+    return None if config.get(name) is None else int(_number(config, name, 1, most=10**7))
+
+
+def _usd(config: Mapping[str, object], name: str) -> str | None:
+    amount = _text(config, name)
+    if amount is not None:
+        try:
+            parse_usd(amount)
+        except ValueError as error:
+            raise LlmConfigError(f"{name!r}: {error}") from error
+    return amount
 
 
 def _base_url(config: Mapping[str, object]) -> str:

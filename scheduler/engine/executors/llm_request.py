@@ -13,9 +13,10 @@ from typing import Final
 
 from scheduler.engine.executors.base import Permanent
 from scheduler.engine.executors.llm_config import LlmConfig
-from scheduler.providers.fields import mapping, text
+from scheduler.providers.fields import count, mapping, text
 from scheduler.providers.usage import estimate_tokens
 
+OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens")
 TOOL_FIELDS: Final = ("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
 
 
@@ -31,8 +32,13 @@ class LlmRequest:
     input_tokens_estimate: int
 
 
-def build_request(config: LlmConfig, payload: object, *, answer_only: bool) -> LlmRequest:
-    """Build the request. Raises Permanent, with a sentence, when the payload is no call."""
+def build_request(
+    config: LlmConfig, payload: object, *, answer_only: bool, max_output_tokens: int | None = None
+) -> LlmRequest:
+    """Build the request; `max_output_tokens` is what its budgets pay for.
+
+    Raises Permanent, with a sentence, when the payload is no call.
+    """
     if not isinstance(payload, Mapping):
         raise Permanent("the payload must be an object with 'messages' or 'input'")
     fields = dict(payload)
@@ -50,6 +56,8 @@ def build_request(config: LlmConfig, payload: object, *, answer_only: bool) -> L
         fields.pop("stream", None)
     if streams:
         fields["stream_options"] = {**mapping(fields.get("stream_options")), "include_usage": True}
+    if max_output_tokens is not None and not embeds:
+        fields |= _clamped(fields, max_output_tokens)
     if answer_only:
         fields = {name: value for name, value in fields.items() if name not in TOOL_FIELDS}
     try:
@@ -65,3 +73,9 @@ def build_request(config: LlmConfig, payload: object, *, answer_only: bool) -> L
         streams=streams,
         input_tokens_estimate=estimate_tokens(json.dumps(asked, ensure_ascii=False)),
     )
+
+
+def _clamped(fields: Mapping[str, object], tokens: int) -> dict[str, int]:
+    """The limits of the output that the request names, lowered; one where it names none."""
+    named = [name for name in OUTPUT_FIELDS if count(fields.get(name))] or ["max_tokens"]
+    return {name: min(tokens, count(fields.get(name)) or tokens) for name in named}

@@ -42,7 +42,8 @@ SELECT
      ) f)::text,
     (SELECT json_agg(json_build_array(f.pool_id, t.state = 'ready', t.priority, t.tenant_id, t.demand_id, t.id,
                                       extract(epoch FROM t.ready_at)::float8,
-                                      extract(epoch FROM t.latest_start)::float8, t.expected_s, t.amounts)
+                                      extract(epoch FROM t.latest_start)::float8, t.expected_s, t.amounts,
+                                      coalesce(t.cost_nano, 0), coalesce(t.cost_min_nano, 0))
                      ORDER BY t.latest_start, t.id)
      FROM (SELECT n.task_id, n.pool_id, n.held_from FROM fixed_start n
            WHERE n.starts_at > statement_timestamp() - make_interval(secs => %(held_after_s)s)
@@ -128,10 +129,10 @@ WITH lane AS (
         WITH ORDINALITY AS l(pool_id, priority, tenant_id, demand_id, n)
 )
 SELECT l.n, false, t.id, extract(epoch FROM t.ready_at)::float8, extract(epoch FROM t.latest_start)::float8,
-       t.expected_s, t.amounts, NULL
+       t.expected_s, t.amounts, t.cost_nano, t.cost_min_nano, NULL
 FROM lane l
 CROSS JOIN LATERAL (
-    SELECT id, ready_at, latest_start, expected_s, amounts
+    SELECT id, ready_at, latest_start, expected_s, amounts, cost_nano, cost_min_nano
     FROM task t
     WHERE t.state = 'ready' AND t.pool_id = l.pool_id AND t.priority = l.priority
       AND t.tenant_id = l.tenant_id AND t.demand_id = l.demand_id
@@ -140,10 +141,10 @@ CROSS JOIN LATERAL (
 ) t
 UNION ALL
 SELECT l.n, true, t.id, extract(epoch FROM t.ready_at)::float8, extract(epoch FROM t.latest_start)::float8,
-       t.expected_s, t.amounts, NULL
+       t.expected_s, t.amounts, t.cost_nano, t.cost_min_nano, NULL
 FROM lane l
 CROSS JOIN LATERAL (
-    SELECT id, ready_at, latest_start, expected_s, amounts
+    SELECT id, ready_at, latest_start, expected_s, amounts, cost_nano, cost_min_nano
     FROM task t
     WHERE t.state = 'ready' AND t.latest_start IS NOT NULL AND t.pool_id = l.pool_id AND t.priority = l.priority
       AND t.tenant_id = l.tenant_id AND t.demand_id = l.demand_id
@@ -151,7 +152,7 @@ CROSS JOIN LATERAL (
     LIMIT %(width)s
 ) t
 UNION ALL
-SELECT 0, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
+SELECT 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
     (SELECT json_agg(json_build_array(t.id, t.weight, t.status = 'suspended', f.priority, f.value,
                                       extract(epoch FROM f.last_start_at)::float8))
      FROM tenant t LEFT JOIN fair_counter f ON f.tenant_id = t.id
@@ -161,7 +162,7 @@ SELECT 0, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
                                           (SELECT count(*) FROM lease l WHERE l.tenant_id = t.id) END))
      FROM tenant t LEFT JOIN tenant_state s ON s.tenant_id = t.id
      WHERE t.id IN (SELECT tenant_id FROM lane) AND (t.start_rate IS NOT NULL OR t.max_in_flight IS NOT NULL)),
-    (SELECT json_agg(json_build_array(d.id, d.resource_ids)) FROM demand d
+    (SELECT json_agg(json_build_array(d.id, d.resource_ids, d.priced)) FROM demand d
      WHERE d.id = ANY(%(needed)s::bigint[])),
     (SELECT json_agg(json_build_array(priority, value)) FROM fair_clock),
     (SELECT json_agg(json_build_array(pool_id, priority, value)) FROM class_credit),
@@ -170,29 +171,72 @@ SELECT 0, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
      FROM set_aside a
      JOIN task t ON t.id = a.task_id AND t.state || '' = 'ready'
      JOIN pool p ON p.id = t.pool_id AND p.paused_at IS NULL
-     JOIN tenant n ON n.id = t.tenant_id AND n.status = 'active')
+     JOIN tenant n ON n.id = t.tenant_id AND n.status = 'active'),
+    -- Budgets of those whose lanes cost money, of their present period.
+    (SELECT json_agg(json_build_array(b.scope_id, b.id, b.allowed_nano, b.spent_nano, b.reserved_nano,
+                                      extract(epoch FROM b.period_end)::float8))
+     FROM (SELECT DISTINCT l.tenant_id FROM lane l JOIN demand d ON d.id = l.demand_id AND d.priced) t
+     CROSS JOIN LATERAL (
+        SELECT * FROM budget_in_force b
+        WHERE b.scope = 'tenant' AND b.scope_id = t.tenant_id AND b.period_end > statement_timestamp()
+        ORDER BY b.period_start DESC LIMIT 1
+     ) b)
 )::text;
 
+-- name: read_openings
+-- Tenants that have no budget in force: their zone, what they may spend in a month, and when their last period ended.
+SELECT t.id, t.time_zone, t.monthly_budget_nano,
+       (SELECT extract(epoch FROM max(b.period_end))::float8 FROM budget b
+        WHERE b.scope = 'tenant' AND b.scope_id = t.id)
+FROM tenant t WHERE t.id = ANY(%(tenants)s::bigint[])
+ORDER BY t.id;
+
+-- name: open_budgets
+-- Begin periods. Zero rows for one that somebody else has begun.
+INSERT INTO budget (scope, scope_id, period_start, period_end, limit_nano)
+SELECT 'tenant', n.tenant_id, to_timestamp(n.starts_at), to_timestamp(n.ends_at), n.limit_nano
+FROM unnest(%(tenants)s::bigint[], %(starts)s::float8[], %(ends)s::float8[], %(limits)s::bigint[])
+     AS n(tenant_id, starts_at, ends_at, limit_nano)
+ORDER BY n.tenant_id
+ON CONFLICT (scope, scope_id, period_start) DO NOTHING
+RETURNING scope_id, id, limit_nano, extract(epoch FROM period_end)::float8;
+
 -- name: read_demands
-SELECT id, resource_ids FROM demand WHERE id = ANY(%(demands)s::bigint[]);
+SELECT id, resource_ids, priced FROM demand WHERE id = ANY(%(demands)s::bigint[]);
 
 -- name: start_tasks
 -- What a plan says, in one statement. Ready tasks start under fresh leases. A task missing from the result was taken, cancelled or moved meanwhile.
 -- The payload comes along for the worker that asks (`me`); others fetch theirs when they pick the lease up. Buckets are
 -- left as the plan leaves them: their rows are locked since `lock_dispatch`. Counters, clocks and credits are safe to
 -- lose: they shape the order, not the promises.
-WITH claimed AS (
+WITH held AS MATERIALIZED (
+    -- Budgets of this plan, locked in id order. One that was lowered meanwhile starts none of its tasks.
+    SELECT b.id, b.allowed_nano - b.spent_nano - b.reserved_nano AS headroom
+    FROM budget_in_force b WHERE b.id = ANY(%(budgets)s::bigint[])
+    ORDER BY b.id
+    FOR NO KEY UPDATE
+),
+short AS MATERIALIZED (
+    SELECT coalesce(array_agg(h.id), '{}') AS ids
+    FROM held h JOIN unnest(%(budgets)s::bigint[], %(wanted)s::bigint[]) AS n(id, wanted) ON n.id = h.id
+    WHERE h.headroom < n.wanted
+),
+claimed AS (
     UPDATE task t
     SET state = 'running', attempts = t.attempts + 1
-    FROM unnest(%(tasks)s::bigint[], %(workers)s::uuid[]) WITH ORDINALITY AS w(task_id, worker_id, place)
+    FROM unnest(%(tasks)s::bigint[], %(workers)s::uuid[], %(reserves)s::bigint[], %(held)s::text[], %(capped)s::boolean[])
+         WITH ORDINALITY AS w(task_id, worker_id, reserved, budgets, capped, place)
     JOIN task_payload p ON p.task_id = w.task_id
     -- Not written as the index predicate of task_ready_by_lane, whose statistics are always wrong: the optimizer must
     -- find these tasks by their ids, not read the whole backlog.
     WHERE t.id = w.task_id AND t.state || '' = 'ready' AND (t.start_by > clock_timestamp()) IS NOT FALSE
+      AND (w.budgets IS NULL OR NOT w.budgets::bigint[] && (SELECT ids FROM short))
     RETURNING nextval('lease_lease_id_seq') AS lease_id, t.id, t.attempts, t.pool_id, t.tenant_id, t.demand_id,
               t.priority, t.amounts, t.ready_at, t.kind, t.key, w.worker_id, w.place, p.timeout_s,
               extract(epoch FROM p.deadline_at)::float8 AS deadline_at,
-              CASE WHEN w.worker_id = %(me)s::uuid THEN p.payload::text END AS payload, t.links, p.tags::text AS tags
+              CASE WHEN w.worker_id = %(me)s::uuid THEN p.payload::text END AS payload, t.links, p.tags::text AS tags,
+              t.cost_nano, w.reserved, w.budgets::bigint[] AS budget_ids, coalesce(w.capped, false) AS capped,
+              CASE WHEN w.capped AND w.worker_id = %(me)s::uuid THEN p.pricing::text END AS pricing
 ),
 timed AS (
     SELECT c.*, q.lease_ttl_s, coalesce(c.timeout_s, q.timeout_s) AS limit_s,
@@ -203,11 +247,18 @@ timed AS (
 ),
 leased AS (
     INSERT INTO lease (lease_id, task_id, attempt, pool_id, tenant_id, demand_id, priority, worker_id, amounts, ready_at,
-                       started_at, expires_at, timeout_at, picked_up, degraded)
+                       started_at, expires_at, timeout_at, picked_up, degraded, reserved_nano, budget_ids, capped)
     SELECT c.lease_id, c.id, c.attempts, c.pool_id, c.tenant_id, c.demand_id, c.priority, c.worker_id, c.amounts,
            c.ready_at, moment.now, moment.now + make_interval(secs => c.lease_ttl_s),
-           moment.now + make_interval(secs => c.limit_s), c.worker_id = %(me)s::uuid, c.degraded
+           moment.now + make_interval(secs => c.limit_s), c.worker_id = %(me)s::uuid, c.degraded,
+           coalesce(c.reserved, c.cost_nano), c.budget_ids, c.capped
     FROM timed c CROSS JOIN (SELECT clock_timestamp() AS now) moment
+),
+reserved AS (
+    UPDATE budget b SET reserved_nano = b.reserved_nano + s.amount
+    FROM (SELECT i.id, sum(c.reserved)::bigint AS amount FROM claimed c CROSS JOIN LATERAL unnest(c.budget_ids) AS i(id)
+          WHERE c.budget_ids IS NOT NULL GROUP BY 1) s
+    WHERE b.id = s.id
 ),
 levels AS (
     UPDATE resource_state s
@@ -258,6 +309,6 @@ credits AS (
     ON CONFLICT (pool_id, priority) DO UPDATE SET value = excluded.value WHERE c.value <> excluded.value
 )
 SELECT lease_id, id, attempts, pool_id, tenant_id, kind, key, limit_s, deadline_at, worker_id::text, payload,
-       links & 2 <> 0, degraded, tags
+       links & 2 <> 0, degraded, tags, reserved, pricing
 FROM timed
 ORDER BY place;

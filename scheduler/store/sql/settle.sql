@@ -20,7 +20,7 @@ history AS (
     FROM ended
 )
 SELECT lease_id, task_id, attempt, pool_id, tenant_id, demand_id, amounts, cancel_requested_at IS NOT NULL,
-       extract(epoch FROM clock_timestamp() - started_at)::float8,
+       extract(epoch FROM clock_timestamp() - started_at)::float8, reserved_nano, budget_ids,
        -- For what follows in this transaction: see `lock_dispatch`.
        (SELECT set_config('enable_seqscan', 'off', true) || set_config('plan_cache_mode', 'force_generic_plan', true)
                || set_config('jit', 'off', true) || set_config('idle_in_transaction_session_timeout', '5s', true))

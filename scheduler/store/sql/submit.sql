@@ -6,6 +6,7 @@ SELECT
     extract(epoch FROM clock_timestamp())::float8,
     (SELECT json_agg(json_build_array(name, id, max_attempts, duration_default_s, unknown_dependency,
                                       await_timeout_s, slots_max, reservable_fraction,
+                                      executor, CASE WHEN executor = 'llm' THEN config END, worker_second_nano, timeout_s,
                                       (SELECT json_object_agg(d.kind, d.p90_s) FROM learned_duration d
                                        WHERE d.pool_id = pool.id AND d.kind = ANY(%(kinds)s)))) FROM pool
      WHERE name = ANY(%(pools)s))::text,
@@ -29,12 +30,12 @@ FROM (SELECT last_value - coalesce((SELECT before_task_id FROM fold_mark WHERE i
       FROM task_id_seq OFFSET 0) ids;
 
 -- name: find_demand
-SELECT id FROM demand WHERE resource_ids = %(resources)s::bigint[];
+SELECT id FROM demand WHERE resource_ids = %(resources)s::bigint[] AND priced = %(priced)s;
 
 -- name: add_demand
 -- Zero rows: another submission added the same set at the same time; look again.
-INSERT INTO demand (resource_ids) VALUES (%(resources)s::bigint[])
-ON CONFLICT (resource_ids) DO NOTHING
+INSERT INTO demand (resource_ids, priced) VALUES (%(resources)s::bigint[], %(priced)s)
+ON CONFLICT (resource_ids, priced) DO NOTHING
 RETURNING id;
 
 -- name: insert_tasks
@@ -47,27 +48,29 @@ WITH given AS MATERIALIZED (
                 %(latest_starts)s::float8[], %(expected_s)s::float8[], %(amounts)s::text[], %(kinds)s::text[],
                 %(keys)s::text[], %(payloads)s::jsonb[], %(fingerprints)s::bytea[], %(deadline_ats)s::float8[],
                 %(timeouts_s)s::float8[], %(retries)s::jsonb[], %(tags)s::jsonb[], %(links)s::smallint[],
-                %(groups)s::bigint[], %(start_bys)s::float8[])
+                %(groups)s::bigint[], %(start_bys)s::float8[], %(costs)s::bigint[], %(costs_min)s::bigint[],
+                %(pricings)s::jsonb[])
          WITH ORDINALITY
          AS n(tenant_id, pool_id, demand_id, priority, state, max_attempts, ready_at, due_at, latest_start, expected_s,
               amounts, kind, key, payload, fingerprint, deadline_at, timeout_s, retry, tags, links, group_id,
-              start_by, place)
+              start_by, cost_nano, cost_min_nano, pricing, place)
 ),
 added AS (
     INSERT INTO task (id, tenant_id, pool_id, demand_id, priority, state, max_attempts, ready_at, due_at, latest_start,
-                      expected_s, amounts, kind, key, links, start_by, finished_at)
+                      expected_s, amounts, kind, key, links, start_by, finished_at, cost_nano, cost_min_nano)
     SELECT id, tenant_id, pool_id, demand_id, priority, state, max_attempts, to_timestamp(ready_at),
            to_timestamp(due_at), to_timestamp(latest_start), expected_s, amounts::float8[], kind, key, links,
            to_timestamp(start_by),
-           CASE WHEN state = 'skipped' THEN clock_timestamp() END
+           CASE WHEN state = 'skipped' THEN clock_timestamp() END, cost_nano, cost_min_nano
     FROM given
     ON CONFLICT (tenant_id, key) WHERE key IS NOT NULL DO NOTHING
     RETURNING id
 ),
 carried AS (
-    INSERT INTO task_payload (task_id, tenant_id, payload, fingerprint, deadline_at, timeout_s, retry, tags, group_id)
+    INSERT INTO task_payload (task_id, tenant_id, payload, fingerprint, deadline_at, timeout_s, retry, tags, group_id,
+                              pricing)
     SELECT g.id, g.tenant_id, g.payload, g.fingerprint, to_timestamp(g.deadline_at), g.timeout_s, g.retry, g.tags,
-           g.group_id
+           g.group_id, g.pricing
     FROM given g JOIN added USING (id)
 )
 SELECT g.place, g.id FROM given g JOIN added USING (id);

@@ -1,0 +1,119 @@
+"""What may be spent, what was, and at which prices. All amounts are nano-dollars. Tables, constraints, indexes only."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
+from django.db.models.functions import Now
+
+
+class Budget(models.Model):
+    """What a tenant may spend in a period, or a run altogether, and what of it is spent and reserved.
+
+    `limit_nano` NULL: as much as it likes. `top_up_nano` is added to it until `top_up_until`. `spent_nano` is the sum
+    of the ledger, `reserved_nano` that of live leases; `services/reconcile.py` recomputes both.
+    """
+
+    scope = models.CharField(max_length=6)
+    scope_id = models.BigIntegerField()
+    period_start = models.DateTimeField(null=True)
+    period_end = models.DateTimeField(null=True)
+    limit_nano = models.BigIntegerField(null=True)
+    top_up_nano = models.BigIntegerField(default=0, db_default=0)
+    top_up_until = models.DateTimeField(null=True)
+    spent_nano = models.BigIntegerField(default=0, db_default=0)
+    reserved_nano = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        db_table = "budget"
+        constraints = [
+            # store/sql/dispatch.sql: read_lanes finds the newest of a scope by it.
+            UniqueConstraint(
+                name="budget_per_scope_and_period", fields=["scope", "scope_id", "period_start"], nulls_distinct=False
+            ),
+            CheckConstraint(
+                name="budget_scope_known",
+                condition=Q(scope="tenant", period_start__isnull=False, period_end__gt=F("period_start"))
+                | Q(scope="run", period_start__isnull=True, period_end__isnull=True),
+            ),
+            CheckConstraint(
+                name="budget_not_negative",
+                condition=Q(spent_nano__gte=0, reserved_nano__gte=0, top_up_nano__gte=0),
+            ),
+        ]
+
+
+class LedgerEntry(models.Model):
+    """What one line of an attempt cost. Appended with the end of its lease, never changed (a trigger refuses it).
+
+    `provider_cost_nano` is what we owe, `tenant_charge_nano` what its budgets were charged: never more than they had
+    left. Line 0 is the call, line 1 the worker's time. `period_start` is that of the tenant's budget.
+    """
+
+    lease_id = models.BigIntegerField()
+    line = models.SmallIntegerField()
+    at = models.DateTimeField(db_default=Now())
+    tenant_id = models.BigIntegerField()
+    pool_id = models.BigIntegerField()
+    task_id = models.BigIntegerField()
+    run_id = models.BigIntegerField(null=True)
+    budget_ids = ArrayField(models.BigIntegerField())
+    kind = models.CharField(max_length=64)
+    model = models.CharField(max_length=200, null=True)  # noqa: DJ001 - NULL: no model was called
+    provider_cost_nano = models.BigIntegerField()
+    tenant_charge_nano = models.BigIntegerField()
+    usage = models.JSONField(null=True)
+    usage_source = models.CharField(max_length=9)
+    price_source = models.CharField(max_length=8)
+    outcome = models.CharField(max_length=7)
+
+    class Meta:
+        db_table = "ledger_entry"
+        constraints = [
+            UniqueConstraint(name="ledger_line_per_lease", fields=["lease_id", "line"]),
+            CheckConstraint(name="ledger_outcome_known", condition=Q(outcome__in=["success", "waste"])),
+            CheckConstraint(
+                name="ledger_usage_source_known", condition=Q(usage_source__in=["reported", "estimated", "unknown"])
+            ),
+            CheckConstraint(
+                name="ledger_charge_in_bounds",
+                condition=Q(tenant_charge_nano__gte=0, tenant_charge_nano__lte=F("provider_cost_nano")),
+            ),
+        ]
+        indexes = [
+            # store/sql/cost.sql: read_cost
+            Index(name="ledger_by_tenant", fields=["tenant_id", "at"]),
+            Index(name="ledger_by_time", fields=["at"]),
+            # store/sql/cost.sql: read_task_cost
+            Index(name="ledger_by_task", fields=["task_id"]),
+        ]
+
+
+class Price(models.Model):
+    """An operator's price of a model, in nano-dollars per million tokens, valid in [from, to)."""
+
+    model = models.CharField(max_length=200)
+    provider = models.CharField(max_length=64, blank=True)
+    input_nano = models.BigIntegerField()
+    output_nano = models.BigIntegerField()
+    cache_read_nano = models.BigIntegerField(null=True)
+    cache_write_nano = models.BigIntegerField(null=True)
+    cache_write_1h_nano = models.BigIntegerField(null=True)
+    valid_from = models.DateTimeField()
+    valid_to = models.DateTimeField(null=True)
+    version = models.BigIntegerField(default=1, db_default=1)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        db_table = "price"
+        constraints = [
+            UniqueConstraint(name="price_per_model_and_start", fields=["model", "provider", "valid_from"]),
+            CheckConstraint(
+                name="price_not_negative",
+                condition=Q(input_nano__gte=0, output_nano__gte=0),
+            ),
+            CheckConstraint(
+                name="price_ends_after_it_begins", condition=Q(valid_to__isnull=True) | Q(valid_to__gt=F("valid_from"))
+            ),
+        ]

@@ -1,0 +1,134 @@
+"""Decides whether a budget lets an attempt start, with how much reserved, and what of its cost is charged to it.
+
+`limit − spent − reserved` is what is left. A start reserves at most that, so what is spent and reserved together never
+exceeds the limit; an end replaces its reservation by what was used, never by more than it and what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum, auto
+
+from scheduler.policy.types import (
+    BudgetView,
+    Hold,
+    LaneKey,
+    Reservation,
+    TaskView,
+    TenantId,
+    TenantView,
+    WaitReason,
+)
+
+
+class BudgetVerdict(Enum):
+    """What a budget says to a start."""
+
+    OPEN = auto()
+    """It may start."""
+    RESERVED = auto()
+    """Others have reserved what it needs: it may start when they have used less."""
+    SPENT = auto()
+    """What it needs is spent: only another limit or another period lets it start."""
+
+
+class Purse:
+    """What a budget still allows while a plan draws on it."""
+
+    __slots__ = ("ends_at", "headroom", "id", "unspent")
+
+    def __init__(self, view: BudgetView) -> None:
+        self.id = view.id
+        self.ends_at = view.ends_at
+        self.headroom = view.headroom
+        self.unspent = None if view.limit is None else view.limit - view.spent
+
+    def verdict(self, least: int) -> BudgetVerdict:
+        """What it says to a task that needs at least this."""
+        if self.headroom is None or self.headroom >= least:
+            return BudgetVerdict.OPEN
+        assert self.unspent is not None  # noqa: S101 - both or neither
+        return BudgetVerdict.RESERVED if self.unspent >= least else BudgetVerdict.SPENT
+
+    def take(self, amount: int) -> None:
+        """Reserve this."""
+        if self.headroom is not None:
+            self.headroom -= amount
+
+
+class Treasury:
+    """The budgets that a plan draws on."""
+
+    def __init__(self, tenants: Mapping[TenantId, TenantView]) -> None:
+        self.of_tenant = {t.id: Purse(t.budget) for t in tenants.values() if t.budget is not None}
+
+    def limited(self) -> set[TenantId]:
+        """Tenants whose budget may keep them back."""
+        return {tenant for tenant, purse in self.of_tenant.items() if purse.headroom is not None}
+
+    def keeps(self, key: LaneKey, head: TaskView) -> Hold | None:
+        """Why its budgets do not let this head start; None when they do, or when it is free.
+
+        What costs money and has no budget waits for one to be opened: nothing starts unreserved.
+        """
+        if head.cost <= 0:
+            return None
+        purse = self.of_tenant.get(key.tenant)
+        if purse is None:
+            return Hold(key, WaitReason.TENANT_BUDGET)
+        if purse.verdict(head.cost_min) is BudgetVerdict.OPEN:
+            return None
+        return Hold(key, WaitReason.TENANT_BUDGET, purse.ends_at)
+
+    def reserve(self, key: LaneKey, head: TaskView) -> Reservation | None:
+        """Reserve for a head that may start: what it may cost at most, or less when less is left. None: not priced."""
+        if head.cost <= 0:
+            return None
+        purses = [self.of_tenant[key.tenant]]
+        rooms = [purse.headroom for purse in purses if purse.headroom is not None]
+        amount = min([head.cost, *rooms])
+        for purse in purses:
+            purse.take(amount)
+        return Reservation(amount, tuple(purse.id for purse in purses), capped=bool(rooms))
+
+
+class Account:
+    """A locked budget while ends of attempts are charged to it, one after the other."""
+
+    __slots__ = ("limit", "reserved", "spent", "view")
+
+    def __init__(self, view: BudgetView) -> None:
+        self.view = view
+        self.limit = view.limit
+        self.spent = view.spent
+        self.reserved = view.reserved
+
+    def allows(self, reserved: int) -> int | None:
+        """The most that may be charged for an attempt that had reserved this; None without a limit.
+
+        What was reserved may be used, also when the limit was lowered meanwhile.
+        """
+        if self.limit is None:
+            return None
+        return max(reserved, self.limit - self.spent - self.reserved + reserved)
+
+    def settle(self, *, reserved: int, charged: int) -> None:
+        """Replace a reservation by a charge."""
+        self.reserved -= reserved
+        self.spent += charged
+
+
+def charge(cost: int, *, reserved: int, accounts: Iterable[Account]) -> int:
+    """What of a cost is charged, and book it: all of it, as far as every budget allows."""
+    found = list(accounts)
+    charged = min([cost, *(most for account in found if (most := account.allows(reserved)) is not None)])
+    for account in found:
+        account.settle(reserved=reserved, charged=charged)
+    return charged
+
+
+def crossed(before: int, after: int, limit: int | None, thresholds: Iterable[float]) -> list[float]:
+    """The thresholds (parts of the limit) that what is used has reached on its way from `before` to `after`."""
+    if limit is None or after <= before:
+        return []
+    return [part for part in sorted(thresholds) if before < part * limit <= after or (limit == 0 and before == 0)]

@@ -1,0 +1,156 @@
+"""Reads what work costs and what may be spent; writes charges, periods and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from scheduler.policy.types import BudgetId, BudgetView, LeaseId, PoolId, TaskId, TenantId
+from scheduler.store import queries
+
+_SQL: Final = queries.load("money.sql")
+_OPENING: Final = queries.load("dispatch.sql")
+
+
+class Opening(NamedTuple):
+    """A tenant without a budget in force. `after` is when its last period ended, in Unix seconds."""
+
+    tenant: TenantId
+    time_zone: str
+    monthly_nano: int | None
+    after: float | None
+
+
+class NewPeriod(NamedTuple):
+    """A period to begin: start and end in Unix seconds, and its limit."""
+
+    tenant: TenantId
+    starts_at: float
+    ends_at: float
+    limit_nano: int | None
+
+
+def load_openings(tenants: Collection[TenantId]) -> list[Opening]:
+    """What the next periods of these tenants are made from."""
+    rows = queries.fetch(_OPENING["read_openings"], {"tenants": queries.array(tenants)})
+    return [Opening(TenantId(tenant), *rest) for tenant, *rest in rows]
+
+
+def open_budgets(periods: Sequence[NewPeriod]) -> dict[TenantId, BudgetView]:
+    """Begin periods; the budgets that this began."""
+    params = {
+        "tenants": queries.array(p.tenant for p in periods),
+        "starts": queries.array(p.starts_at for p in periods),
+        "ends": queries.array(p.ends_at for p in periods),
+        "limits": queries.array(p.limit_nano for p in periods),
+    }
+    return {
+        TenantId(tenant): BudgetView(BudgetId(budget), limit, ends_at=ends_at)
+        for tenant, budget, limit, ends_at in queries.fetch(_OPENING["open_budgets"], params)
+    }
+
+
+class Billing(NamedTuple):
+    """How a task is billed. `pricing` is JSON text; `worker_second_nano` what its pool's workers cost."""
+
+    task: TaskId
+    kind: str
+    pool: PoolId
+    tenant: TenantId
+    pricing: str | None
+    worker_second_nano: int | None
+
+
+def load_billing(tasks: Collection[TaskId]) -> dict[TaskId, Billing]:
+    """How these tasks are billed."""
+    rows = queries.fetch(_SQL["read_billing"], {"tasks": queries.array(tasks)})
+    return {TaskId(row[0]): Billing(*row) for row in rows}
+
+
+class LockedBudget(NamedTuple):
+    """A budget that nobody else changes until this transaction ends."""
+
+    view: BudgetView
+    scope: str
+    scope_id: int
+
+
+def lock_budgets(budgets: Collection[BudgetId]) -> dict[BudgetId, LockedBudget]:
+    """Lock these budgets, in id order."""
+    rows = queries.fetch(_SQL["lock_budgets"], {"budgets": queries.array(sorted(budgets))})
+    return {
+        BudgetId(budget): LockedBudget(BudgetView(BudgetId(budget), *amounts), scope, scope_id)
+        for budget, scope, scope_id, *amounts in rows
+    }
+
+
+class Entry(NamedTuple):
+    """A line of the ledger. `usage` is JSON text."""
+
+    lease: LeaseId
+    line: int
+    tenant: TenantId
+    pool: PoolId
+    task: TaskId
+    run: int | None
+    budgets: Sequence[BudgetId]
+    kind: str
+    model: str | None
+    cost: int
+    charge: int
+    usage: str | None
+    usage_source: str
+    price_source: str
+    outcome: str
+
+
+def book_charges(changes: Mapping[BudgetId, tuple[int, int]], entries: Sequence[Entry]) -> None:
+    """Charge budgets by (spent, freed), which are locked, and append entries."""
+    params: dict[str, Any] = {
+        "budgets": queries.array(changes),
+        "spent": queries.array(spent for spent, _ in changes.values()),
+        "freed": queries.array(freed for _, freed in changes.values()),
+        "leases": queries.array(e.lease for e in entries),
+        "lines": queries.array(e.line for e in entries),
+        "tenants": queries.array(e.tenant for e in entries),
+        "pools": queries.array(e.pool for e in entries),
+        "tasks": queries.array(e.task for e in entries),
+        "runs": queries.array(e.run for e in entries),
+        "held": queries.text_array(queries.array(e.budgets) for e in entries),
+        "kinds": queries.text_array(e.kind for e in entries),
+        "models": queries.text_array(e.model for e in entries),
+        "costs": queries.array(e.cost for e in entries),
+        "charges": queries.array(e.charge for e in entries),
+        "usages": queries.text_array(e.usage for e in entries),
+        "usage_sources": queries.array(e.usage_source for e in entries),
+        "price_sources": queries.array(e.price_source for e in entries),
+        "outcomes": queries.array(e.outcome for e in entries),
+    }
+    queries.run(_SQL["book_charges"], params)
+
+
+class PriceOverride(NamedTuple):
+    """An operator's price of a model, in nano-dollars per million tokens, valid in [valid_from, valid_to)."""
+
+    model: str
+    provider: str
+    input: int
+    output: int
+    cache_read: int | None
+    cache_write: int | None
+    cache_write_1h: int | None
+    valid_from: float
+    valid_to: float | None
+
+
+def load_prices_of(models: Collection[str]) -> list[PriceOverride]:
+    """What operators say these models cost."""
+    rows = queries.fetch(_SQL["read_prices_of"], {"models": queries.text_array(models)})
+    return [PriceOverride(*row) for row in rows]
+
+
+def usage_text(usage: Mapping[str, Any] | None) -> str | None:
+    """A usage record as the ledger keeps it."""
+    return None if usage is None else orjson.dumps(dict(usage)).decode()
