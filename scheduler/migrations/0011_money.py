@@ -27,7 +27,7 @@ DROP FUNCTION ledger_is_kept();
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0015_groups_and_faults"),
+        ("scheduler", "0024_attempt_fault"),
     ]
 
     operations = [
