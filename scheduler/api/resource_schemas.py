@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict, Field, model_validator
 
-from scheduler.api.answers import In, Out, at
+from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.fields import YEAR_S, Moment, Number, Priority, Reason, Text, Version, Whole
+from scheduler.policy.breaker import BreakerState
 from scheduler.policy.declarations import LimitSettings
 from scheduler.policy.types import ResourceKind
 from scheduler.reads.resources import ResourceDetail
@@ -93,6 +94,26 @@ class OverrideOut(Out):
     until: datetime | None
 
 
+class ResourcePauseOut(Out):
+    """Since when nothing is taken of a limit, who said so and why. It ends when somebody resumes it."""
+
+    at: datetime
+    by: str = Field(description="`system` when the provider said that the account is out of money")
+    reason: str
+
+
+class BreakerOut(Out):
+    """Whether the provider behind a limit answers. Calls are counted from the first that fails."""
+
+    state: BreakerState = Field(description="open: nothing goes; half_open: one task tries it")
+    since: datetime | None = Field(description="When it last opened or closed")
+    until: datetime | None = Field(description="When one task may try it; null while it is closed")
+    opens: int = Field(description="How often in a row it opened")
+    calls: int
+    failed: int
+    probe: int | None = Field(description="The lease of the task that tries it now")
+
+
 class ResourceOut(Out):
     """A shared limit now. `rate`, `burst` and `permits` are what is declared; what is in force is in `effective`."""
 
@@ -112,7 +133,9 @@ class ResourceOut(Out):
     refill_per_s: float
     held: float = Field(description="What running work holds of a semaphore")
     closed_until: datetime | None = Field(description="Until when the provider asked us to stay away")
-    paused: bool = Field(description="The limit is 0")
+    paused: bool = Field(description="It was paused, or the limit is 0")
+    pause: ResourcePauseOut | None
+    breaker: BreakerOut
     waiting: int = Field(description="Ready tasks that need it")
 
 
@@ -145,5 +168,25 @@ def present_resource(found: ResourceDetail) -> ResourceOut:
         held=found.held,
         closed_until=at(found.closed_until),
         paused=found.paused,
+        pause=_pause(found),
+        breaker=_breaker(found),
         waiting=found.waiting,
+    )
+
+
+def _pause(found: ResourceDetail) -> ResourcePauseOut | None:
+    pause = found.pause
+    return None if pause is None else ResourcePauseOut(at=moment(pause.at), by=pause.by, reason=pause.reason)
+
+
+def _breaker(found: ResourceDetail) -> BreakerOut:
+    known = found.breaker
+    return BreakerOut(
+        state=found.breaker_state,
+        since=at(known.changed_at),
+        until=at(known.open_until),
+        opens=known.opens,
+        calls=known.calls,
+        failed=known.failed,
+        probe=known.probe,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
@@ -16,10 +18,12 @@ from scheduler.api.resource_schemas import (
     ResourcesOut,
     present_resource,
 )
+from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
 from scheduler.policy.declarations import OverrideSettings
 from scheduler.reads.resources import list_resources, resource_detail
+from scheduler.services.mending import pause_resource, reset_breaker, reset_factor, resume_resource
 from scheduler.services.resources import add_resource, edit_resource, lift_override, override_resource
 
 router = Router(tags=["resources"])
@@ -96,3 +100,64 @@ def delete_override(request: HttpRequest, name: str) -> HttpResponse:
     lift_override(name, actor=caller_of(request).actor, source="api")
     ring()
     return respond(200, present_resource(resource_detail(name)))
+
+
+@router.post(
+    "/resources/{name}/pause",
+    auth=OPERATE_ALL,
+    operation_id="pause_resource",
+    response={200: ResourceOut, PROBLEMS: Problem},
+)
+@in_pool
+def post_pause(request: HttpRequest, name: str, body: ReasonIn | None = None) -> HttpResponse:
+    """Let nothing be taken of a limit until it is resumed; what runs goes on. Pausing it twice changes nothing."""
+    return _acted(request, name, pause_resource, body)
+
+
+@router.post(
+    "/resources/{name}/resume",
+    auth=OPERATE_ALL,
+    operation_id="resume_resource",
+    response={200: ResourceOut, PROBLEMS: Problem},
+)
+@in_pool
+def post_resume(request: HttpRequest, name: str, body: ReasonIn | None = None) -> HttpResponse:
+    """Let be taken of a limit again, whoever paused it: a person, or the provider that wanted money."""
+    return _acted(request, name, resume_resource, body)
+
+
+@router.post(
+    "/resources/{name}/breaker/reset",
+    auth=OPERATE_ALL,
+    operation_id="reset_breaker",
+    response={200: ResourceOut, PROBLEMS: Problem},
+)
+@in_pool
+def post_reset_breaker(request: HttpRequest, name: str, body: ReasonIn | None = None) -> HttpResponse:
+    """Close the breaker and forget its failures. Closing a closed one changes nothing."""
+    return _acted(request, name, reset_breaker, body)
+
+
+@router.post(
+    "/resources/{name}/factor/reset",
+    auth=OPERATE_ALL,
+    operation_id="reset_factor",
+    response={200: ResourceOut, PROBLEMS: Problem},
+)
+@in_pool
+def post_reset_factor(request: HttpRequest, name: str, body: ReasonIn | None = None) -> HttpResponse:
+    """Let the limit have all that is declared again, whatever its provider refused before."""
+    return _acted(request, name, reset_factor, body)
+
+
+class _Act(Protocol):
+    def __call__(self, name: str, *, actor: str, reason: str, source: str) -> None: ...
+
+
+def _acted(request: HttpRequest, name: str, mend: _Act, body: ReasonIn | None) -> HttpResponse:
+    def act() -> tuple[int, ResourceOut]:
+        reason = body.reason if body is not None else ""
+        mend(name, actor=caller_of(request).actor, reason=reason, source="api")
+        return 200, present_resource(resource_detail(name))
+
+    return once_per_key(request, act)

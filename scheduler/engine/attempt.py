@@ -181,7 +181,7 @@ class Running:
         except TimeoutError:
             if limit is not None and limit.expired():
                 failure = Failure(FailureClass.TIMEOUT, f"no result within {leased.timeout_s:g} s")
-                return Report(self.lease, Outcome.TIMED_OUT, failure)
+                return Report(self.lease, Outcome.TIMED_OUT, failure, quota=self.names.quota)
             return self._failed(Failure(FailureClass.TIMEOUT, "the handler's own time limit passed"))
         except HandBack as back:
             return Report(self.lease, Outcome.RELEASED, Failure(FailureClass.ERROR, back.message, back.retry_after))
@@ -205,7 +205,14 @@ class Running:
             said = f"The result has {len(text)} bytes; at most {RESULT_BYTES_MAX} can be stored."
             return self._failed(Failure(FailureClass.PERMANENT, said))
         usage = orjson.dumps(result.usage.as_json()).decode() if result.usage is not None else None
-        return Report(self.lease, Outcome.SUCCEEDED, result=text.decode(), usage=usage, actual=result.actual or {})
+        return Report(
+            self.lease,
+            Outcome.SUCCEEDED,
+            result=text.decode(),
+            usage=usage,
+            actual=result.actual or {},
+            quota=self.names.quota,
+        )
 
     def _failed(self, failure: Failure, usage: str | None = None) -> Report:
         return Report(self.lease, Outcome.FAILED, failure, usage=usage, quota=self.names.quota)

@@ -14,6 +14,7 @@ from scheduler.live import wording
 from scheduler.live.board import Board, PoolView, ResourceView, element_id
 
 NOTICES_MAX: Final = 20
+SYSTEM: Final = "system"
 OLDEST_WAITING_S: Final = 300
 SATURATED_FRACTION: Final = 0.95
 FAILING_FRACTION: Final = 0.2
@@ -144,9 +145,20 @@ def _is_failing(pool: PoolView) -> bool:
 
 def _resource_notices(board: Board, resource: ResourceView) -> Iterator[Notice]:
     notice_id = element_id("att-r", resource.name)
-    if resource.paused:
-        detail = f"{wording.plural(resource.waiting, 'task')} waiting for it"
+    waiting = f"{wording.plural(resource.waiting, 'task')} waiting"
+    if resource.pause is not None:
+        urgency = Urgency.ACT if resource.pause.by == SYSTEM else Urgency.PAUSED
+        detail = f"by {resource.pause.by} · “{resource.pause.reason}” · {waiting}"
+        since_s = resource.pause.at_s
+        yield Notice(notice_id, urgency, "resource", resource.name, "is paused", detail, since_s=since_s)
+    elif resource.paused:
+        detail = f"{waiting} for it"
         yield Notice(notice_id, Urgency.PAUSED, "resource", resource.name, "is paused: its limit is 0", detail)
+    elif resource.breaker != "closed":
+        detail = f"{waiting} · one task tries it as soon as it may"
+        if resource.breaker == "open":
+            detail = f"{waiting} · one task tries it at {wording.clock(resource.open_until_s)} UTC"
+        yield Notice(notice_id, Urgency.ACT, "resource", resource.name, "has a provider that fails", detail)
     elif resource.blocked_until_s is not None and resource.blocked_until_s > (board.as_of_s or 0):
         left_s = resource.blocked_until_s - (board.as_of_s or 0)
         urgency = Urgency.ACT if left_s > BLOCKED_LONG_S else Urgency.WATCH

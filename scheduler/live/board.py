@@ -128,6 +128,10 @@ class ResourceView:
     next_at_s: float | None
     paused: bool
     waiting: int
+    pause: Pause | None = None
+    breaker: str = "closed"
+    open_until_s: float | None = None
+    factor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +282,10 @@ def _resource(item: _Json) -> ResourceView:
         next_at_s=_time(item, "next_at"),
         paused=bool(item.get("paused")),
         waiting=_whole(item, "waiting"),
+        pause=_pause(_map(item, "pause")) if item.get("pause") else None,
+        breaker=_name(item, "breaker") or "closed",
+        open_until_s=_time(item, "open_until"),
+        factor=_number(item, "factor") or 1.0,
     )
 
 

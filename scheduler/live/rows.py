@@ -235,6 +235,8 @@ def _resource_row(resource: ResourceView, now_s: float) -> ResourceRow:
 def _resource_chip(resource: ResourceView, now_s: float) -> Chip:
     if resource.paused:
         return Chip("pause", "Paused", "quiet")
+    if resource.breaker != "closed":
+        return Chip("cross", "Down" if resource.breaker == "open" else "Trying", "bad")
     if _is_blocked(resource, now_s):
         return Chip("cross", "Refused", "bad")
     if is_bottleneck(resource):
@@ -256,12 +258,20 @@ def _use(resource: ResourceView) -> str:
 
 def _resource_detail(resource: ResourceView, now_s: float) -> str:
     waiting = f"{wording.plural(resource.waiting, 'task')} waiting" if resource.waiting else ""
-    if _is_blocked(resource, now_s):
+    if resource.pause is not None:
+        parts = [f"by {resource.pause.by}: {resource.pause.reason}", waiting]
+    elif resource.breaker == "open":
+        parts = [f"tried again at {wording.clock(resource.open_until_s)} UTC", waiting]
+    elif resource.breaker == "half_open":
+        parts = ["one task tries it", waiting]
+    elif _is_blocked(resource, now_s):
         parts = [f"asks again at {wording.clock(resource.blocked_until_s)} UTC", waiting]
     elif resource.kind == "semaphore":
         parts = [f"{wording.amount(resource.available)} free", waiting]
     else:
         parts = [f"{wording.amount(resource.available)} tokens left", _next(resource, now_s), waiting]
+    if resource.factor < 1.0:
+        parts.insert(0, f"at {wording.percent(resource.factor)} after refusals")
     return " · ".join(part for part in parts if part)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import CheckConstraint, Q, UniqueConstraint
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from scheduler.models.choices import choices
@@ -45,7 +45,11 @@ class Resource(models.Model):
 
 
 class ResourceState(models.Model):
-    """What is left of a token bucket and what throttling taught us. One narrow hot row per resource."""
+    """What is left of a token bucket, and what calls taught us about who is behind it. One narrow hot row per resource.
+
+    `factor`, `cut_at`, `paced_at` and `paced_taken` are `policy.aimd.Pace`; `open_until` to `slowest_s` are
+    `policy.breaker.Breaker`, whose probe is live while its lease is. A pause (`paused_at`) ends by hand only.
+    """
 
     resource = models.OneToOneField(Resource, primary_key=True, on_delete=models.CASCADE, related_name="state")
     level = models.FloatField()
@@ -53,9 +57,33 @@ class ResourceState(models.Model):
     factor = models.FloatField(default=1.0, db_default=1.0)
     blocked_until = models.DateTimeField(null=True)
     taken_total = models.FloatField(default=0.0, db_default=0.0)
+    cut_at = models.DateTimeField(null=True)
+    paced_at = models.DateTimeField(null=True)
+    paced_taken = models.FloatField(default=0.0, db_default=0.0)
+    open_until = models.DateTimeField(null=True)
+    opens = models.SmallIntegerField(default=0, db_default=0)
+    probe_lease = models.BigIntegerField(null=True)
+    breaker_at = models.DateTimeField(null=True)
+    window_at = models.DateTimeField(null=True)
+    good = models.IntegerField(default=0, db_default=0)
+    bad = models.IntegerField(default=0, db_default=0)
+    good_before = models.IntegerField(default=0, db_default=0)
+    bad_before = models.IntegerField(default=0, db_default=0)
+    slowest_s = models.FloatField(default=0.0, db_default=0.0)
+    paused_at = models.DateTimeField(null=True)
+    paused_by = models.CharField(max_length=200, default="", db_default="", blank=True)
+    pause_reason = models.TextField(default="", db_default="", blank=True)
 
     class Meta:
         db_table = "resource_state"
+        indexes = [
+            # end_leases: the limits about which the end of an attempt teaches something; none while all is well.
+            Index(
+                name="resource_state_watched",
+                fields=["resource"],
+                condition=Q(window_at__isnull=False) | Q(open_until__isnull=False) | Q(factor__lt=1),
+            )
+        ]
 
 
 class Demand(models.Model):

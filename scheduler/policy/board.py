@@ -14,6 +14,8 @@ from scheduler.policy.limits import EPSILON, Limit, limit_at
 from scheduler.policy.order import OrderPolicy, score
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scheduler.policy.types import (
         Lane,
         LaneKey,
@@ -37,10 +39,13 @@ class Level:
     would stay as it is until the clock gets there again.
 
     `available` is what anybody may take; besides, each class may have something set aside for one of its tasks.
-    `floors`, by class, is what a class must leave in the bucket.
+    `floors`, by class, is what a class must leave in the bucket. `probe` is the one task that a half-open breaker let
+    through.
     """
 
-    __slots__ = ("aside_changes", "asides", "available", "changed", "floors", "id", "kept", "limit", "users", "whole")
+    __slots__ = (
+        "aside_changes", "asides", "available", "changed", "floors", "id", "kept", "limit", "probe", "users", "whole",
+    )  # fmt: skip
 
     def __init__(self, resource: ResourceView, now: float) -> None:
         self.id: ResourceId = resource.id
@@ -52,6 +57,7 @@ class Level:
         self.asides: dict[PriorityClass, tuple[SetAside, float]] = {}
         self.aside_changes: dict[PriorityClass, SetAside | None] = {}
         self.kept = 0.0
+        self.probe: TaskId | None = None
         most = self.limit.capacity if self.limit.is_bucket else 0.0
         self.floors = tuple(part * most for part in resource.ceilings) if any(resource.ceilings) else None
 
@@ -100,12 +106,25 @@ class Level:
     def draw(self, priority: PriorityClass, task: TaskId, amount: float, *, now: float) -> None:
         """Take an amount. What was set aside for the task served; what was kept for others and is gone grows anew."""
         self.changed = True
+        if self.limit.trial:
+            self.probe = task
+            self.limit = self.whole = replace(self.limit, barred=True, trial=False)
         self.forget_aside(priority, task)
         self.available -= amount
         if self.kept > 0.0 and self.available < -EPSILON * max(1.0, amount):
             for other, (aside, _) in list(self.asides.items()):
                 self.forget_aside(other, aside.task)
                 self.aside_changes[other] = aside._replace(since=now)
+
+
+def drawn_levels(levels: Iterable[Level]) -> dict[ResourceId, float]:
+    """What the plan leaves in the buckets it drew on, what is set aside included."""
+    return {level.id: level.available + level.kept for level in levels if level.changed and level.limit.is_bucket}
+
+
+def probes(levels: Iterable[Level]) -> dict[ResourceId, TaskId]:
+    """The tasks that go through half-open breakers."""
+    return {level.id: level.probe for level in levels if level.probe is not None}
 
 
 class Demand:
@@ -125,7 +144,10 @@ class Demand:
 
     def is_dry(self) -> bool:
         """Whether a limit has nothing at all to give, so that no amount need be compared."""
-        return any(level.available + level.kept <= 0.0 or level.limit.closed_until is not None for level in self.levels)
+        return any(
+            level.available + level.kept <= 0.0 or level.limit.closed_until is not None or level.limit.barred
+            for level in self.levels
+        )
 
     def leaves(self, level: Level) -> float:
         """What this demand's tasks must leave in a limit."""

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from scheduler.policy.graph import ComesAfter, EdgeCondition
-from scheduler.policy.limits import limit_at, shortage
+from scheduler.policy.limits import ShortBy, limit_at, shortage
 from scheduler.policy.quotas import Quota
 from scheduler.policy.states import TERMINAL, TaskState
 from scheduler.policy.types import PriorityClass, ResourceView, TenantView, WaitReason
@@ -284,7 +284,13 @@ def _resource_gates(task: WaitingTask, now: float) -> list[Reason]:
             "next_at": again,
         }
         head = f"It needs {need.amount:g} of {need.name}"
-        if limit.capacity <= 0.0:
+        if short.by is ShortBy.BARRED:
+            text = f"{head}, whose provider fails: {_tried_again(again, now)}."
+            found.append(Reason(WaitReason.BREAKER_OPEN, text, detail))
+            continue
+        if limit.paused:
+            text = f"{head}, which is paused until somebody resumes it."
+        elif limit.capacity <= 0.0:
             text = f"{head}, which is paused: its limit is 0."
         elif limit.closed_until is not None:
             text = f"{head}, and the provider asked us to stay away until {_clock(limit.closed_until)}."
@@ -294,6 +300,12 @@ def _resource_gates(task: WaitingTask, now: float) -> list[Reason]:
             text = f"{head}, which has {short.available:.3g}; enough is back {_soon(again, now)}."
         found.append(Reason(WaitReason.RESOURCE, text, detail))
     return found
+
+
+def _tried_again(again: float | None, now: float) -> str:
+    if again is None:
+        return "one task tries it now, and the others wait for what comes of that"
+    return f"it is tried again with one task at {_clock(again)}, {_soon(again, now)}"
 
 
 def _slot_gates(around: Surroundings) -> list[Reason]:

@@ -24,7 +24,7 @@ from math import inf
 from typing import Final
 
 from scheduler.policy.grain import Grain
-from scheduler.policy.limits import capacity, level_now
+from scheduler.policy.limits import capacity, level_now, mended
 from scheduler.policy.order import DEFAULT_ORDER, OrderPolicy
 from scheduler.policy.plan import STARTS_MAX, make_plan
 from scheduler.policy.queues import LaneFront
@@ -88,7 +88,7 @@ class Forward:
         self.running: dict[TaskId, tuple[Job, float]] = {}
         self._scene = scene
         self._draw, self._serve, self._order = draw, serve, order
-        self._resources = dict(scene.resources)
+        self._resources = {r: mended(view) for r, view in scene.resources.items()}
         self._standing = Standing(tuple(scene.tenants.values()))
         self._asides: dict[tuple[ResourceId, PriorityClass], SetAside] = {}
         self._clocks, self._credits = dict(scene.clocks), dict(scene.credits)

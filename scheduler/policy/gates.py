@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scheduler.policy.limits import Short, ShortBy, shortage
+from scheduler.policy.types import Hold, WaitReason
 
 if TYPE_CHECKING:
     from scheduler.policy.board import Demand, Level
-    from scheduler.policy.types import PriorityClass, TaskView
+    from scheduler.policy.types import LaneKey, PriorityClass, TaskView
 
     Lack = tuple[Level, float, Short]
     """A limit, the amount that a head needs of it, and what is missing."""
@@ -25,13 +26,26 @@ def lacks(demand: Demand, head: TaskView, priority: PriorityClass, *, now: float
     return lacking
 
 
+def hold_for(lane: LaneKey, lacking: list[Lack]) -> Hold:
+    """Why a lane waits, by the first limit that its head lacks; one behind which nobody answers is told before others.
+
+    Looking again is worth it once all of them can have enough.
+    """
+    known = [short.look_again_at for _, _, short in lacking if short.look_again_at is not None]
+    again = max(known) if len(known) == len(lacking) else None
+    barred = next((lack for lack in lacking if lack[2].by is ShortBy.BARRED), None)
+    level, amount, short = barred or lacking[0]
+    reason = WaitReason.RESOURCE if barred is None else WaitReason.BREAKER_OPEN
+    return Hold(lane, reason, again, level.id, amount, short.available)
+
+
 def spoken_for(demand: Demand, head: TaskView, lacking: list[Lack], *, now: float, late_after_s: float) -> list[Level]:
     """What a head that must wait keeps from those after it: what it lacks, and when it is very late all it needs.
 
     The latter ends the starvation of a task that needs two limits by others that need one of them each: the two
     would never be free together. A head that waits for something closed or out of reach keeps nothing that is open.
     """
-    closed = [level for level, _, short in lacking if short.by is ShortBy.CLOSED]
+    closed = [level for level, _, short in lacking if short.by in (ShortBy.CLOSED, ShortBy.BARRED)]
     if any(short.by is not ShortBy.IN_USE for _, _, short in lacking):
         return closed
     late = now - head.ready_at > late_after_s

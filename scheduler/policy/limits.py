@@ -24,7 +24,8 @@ class Limit:
 
     `largest` is the largest single amount it will ever give: what is declared, with the margin, for a bucket.
     `refill_per_s` is 0 for semaphores and paused buckets. `closed_until` is set while a provider's Retry-After runs,
-    `changes_at` while an override is in force that ends by itself.
+    `changes_at` while an override is in force that ends by itself. `barred` says that the breaker lets nothing through,
+    until `barred_until` or (None) until its probe is back; `trial`, that it lets one through. `paused` ends by hand.
     """
 
     available: float
@@ -34,13 +35,21 @@ class Limit:
     is_bucket: bool
     closed_until: float | None = None
     changes_at: float | None = None
+    barred: bool = False
+    barred_until: float | None = None
+    trial: bool = False
+    paused: bool = False
 
 
 class ShortBy(Enum):
-    """What keeps an amount from being taken: others use the limit, nobody may, or it will never hold that much."""
+    """What keeps an amount from being taken: others use the limit, nobody may, or it will never hold that much.
+
+    `BARRED` is a way of being closed: the provider behind the limit seems to be down.
+    """
 
     IN_USE = "in_use"
     CLOSED = "closed"
+    BARRED = "barred"
     OUT_OF_REACH = "out_of_reach"
 
 
@@ -51,6 +60,14 @@ class Short:
     available: float
     look_again_at: float | None
     by: ShortBy
+
+
+def mended(resource: ResourceView) -> ResourceView:
+    """As it will be if the next probe of its breaker finds the provider back: how a look ahead takes it."""
+    if resource.open_until is None:
+        return resource
+    until = max(resource.open_until, resource.blocked_until or 0.0)
+    return replace(resource, open_until=None, probing=False, blocked_until=until)
 
 
 def level_now(resource: ResourceView, *, now: float) -> float:
@@ -78,6 +95,16 @@ def less_held(resource: ResourceView, held: float) -> ResourceView:
 
 def limit_at(resource: ResourceView, *, now: float) -> Limit:
     """The resource as a plan at `now` sees it."""
+    limit = _declared_limit(resource, now=now)
+    if resource.open_until is None:
+        return replace(limit, paused=True) if resource.paused else limit
+    is_open = now < resource.open_until
+    barred = is_open or resource.probing
+    until = resource.open_until if is_open else None
+    return replace(limit, barred=barred, barred_until=until, trial=not barred, paused=resource.paused)
+
+
+def _declared_limit(resource: ResourceView, *, now: float) -> Limit:
     closed = resource.blocked_until if resource.blocked_until is not None and resource.blocked_until > now else None
     if resource.kind is ResourceKind.TOKEN_BUCKET:
         level = level_now(resource, now=now)
@@ -96,6 +123,10 @@ def shortage(limit: Limit, available: float, amount: float, *, now: float, floor
     margin; above the declared burst, lowered after it was taken in, it waits for an edit. A limit of zero (rate, burst
     or permits) is a pause: nothing is taken, not even nothing or what is left, and only an edit ends it.
     """
+    if limit.paused:
+        return Short(0.0, None, ShortBy.CLOSED)
+    if limit.barred:
+        return Short(0.0, limit.barred_until, ShortBy.BARRED)
     if limit.capacity <= 0.0 or (limit.is_bucket and limit.refill_per_s <= 0.0):
         return Short(0.0, limit.changes_at, ShortBy.CLOSED)
     if limit.closed_until is not None:

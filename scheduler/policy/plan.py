@@ -19,10 +19,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from scheduler.policy.asides import Asides
-from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots
+from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots, drawn_levels, probes
 from scheduler.policy.budget import Treasury
 from scheduler.policy.fairness import accrue, charged, is_owed
-from scheduler.policy.gates import lacks, spoken_for
+from scheduler.policy.gates import hold_for, lacks, spoken_for
 from scheduler.policy.order import DEFAULT_ORDER, FIXED_POINTS, OrderPolicy
 from scheduler.policy.precedence import is_beaten
 from scheduler.policy.quotas import Quota
@@ -35,7 +35,6 @@ from scheduler.policy.types import (
     Plan,
     PoolId,
     PriorityClass,
-    ResourceId,
     Snapshot,
     Start,
     TaskView,
@@ -313,11 +312,9 @@ class _Planner:
 
         From then on the head no longer speaks for that limit, and others may go.
         """
-        level, amount, short = lacking[0]
         known = [s.look_again_at for _, _, s in lacking if s.look_again_at is not None]
         self.wakes.extend(known)
-        again = max(known) if len(known) == len(lacking) else None
-        self.holds.append(Hold(queue.key, WaitReason.RESOURCE, again, level.id, amount, short.available))
+        self.holds.append(hold_for(queue.key, lacking))
 
     def _hold(self, queue: LaneQueue, head: TaskView, lacking: list[Lack]) -> None:
         """Keep a lane back, and with it every lane whose demand needs what its head speaks for."""
@@ -373,11 +370,6 @@ class _Planner:
 
     def _finish(self) -> Plan:
         self._hold_full_pools()
-        changed: dict[ResourceId, float] = {
-            level.id: level.available + level.kept
-            for level in self.levels.values()
-            if level.changed and level.limit.is_bucket
-        }
         drawn = (tenant for tenant in self.drawn_quotas if self.quotas[tenant].rate is not None)
         return Plan(
             now=self.now,
@@ -385,12 +377,13 @@ class _Planner:
             holds=tuple(self.holds),
             look_again_at=min(self.wakes, default=None),
             truncated=self.truncated,
-            levels=changed,
+            levels=drawn_levels(self.levels.values()),
             counters={seat: self.counters[seat[1]][seat[0]] for seat in self.charged},
             clocks={p: c for p, c in self.clocks.items() if c != self.snapshot.clocks.get(p)},
             credits={(pool, p): c for pool, held in self.credits.items() for p, c in held.items()},
             start_levels={tenant: self.quotas[tenant].level for tenant in drawn},
             set_asides=self.asides.changes(),
+            probes=probes(self.levels.values()),
         )
 
     def _hold_full_pools(self) -> None:

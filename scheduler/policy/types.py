@@ -54,6 +54,7 @@ class WaitReason(StrEnum):
     TENANT_START_RATE = "tenant_start_rate"
     TENANT_IN_FLIGHT = "tenant_in_flight"
     TENANT_BUDGET = "tenant_budget"
+    BREAKER_OPEN = "breaker_open"
     RESOURCE = "resource"
     NO_FREE_SLOT = "no_free_slot"
     SLOT_HELD = "slot_held"
@@ -209,6 +210,8 @@ class ResourceView:
     A token bucket has `rate` (tokens per second) and `burst`; a semaphore has `permits`. `level` is tokens left, or
     permits not held. `factor` scales rate and permits after throttling. Nothing is taken before `blocked_until`.
     `ceilings`, by class, are the parts of a bucket's burst that the class must leave. At `changes_at` an override ends.
+    `open_until` is given while its breaker is not closed: from then on one task goes, unless one is `probing`. Nothing
+    is taken while it is `paused`.
     """
 
     id: ResourceId
@@ -223,6 +226,9 @@ class ResourceView:
     blocked_until: float | None = None
     ceilings: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     changes_at: float | None = None
+    open_until: float | None = None
+    probing: bool = False
+    paused: bool = False
 
 
 class SetAside(NamedTuple):
@@ -300,6 +306,7 @@ class Plan:
     a lane's window ran out or the plan's limit was reached with slots left: plan again at once. `levels` (of buckets
     that were drawn on), `counters`, `clocks`, `credits` and `start_levels` (of tenants' start-rate buckets) are new
     values, to be stored as they are; of `set_asides` those that are new, or None where one has served its purpose.
+    `probes` are the started tasks by which half-open breakers see whether their providers are back.
     """
 
     now: float
@@ -313,6 +320,7 @@ class Plan:
     credits: Mapping[tuple[PoolId, PriorityClass], float]
     start_levels: Mapping[TenantId, float] = field(default_factory=dict)
     set_asides: Mapping[tuple[ResourceId, PriorityClass], SetAside | None] = field(default_factory=dict)
+    probes: Mapping[ResourceId, TaskId] = field(default_factory=dict)
 
 
 class LeasedTask(NamedTuple):

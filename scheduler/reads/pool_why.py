@@ -120,9 +120,9 @@ def _picture(pool: str) -> Mapping[str, Any]:
 def _short(picture: Mapping[str, Any]) -> Reason | None:
     """The limit that the newest plan held the pool's next task back for."""
     bound = picture.get("bound_by")
-    if not bound or bound.get("code") != WaitReason.RESOURCE:
+    if not bound or bound.get("code") not in (WaitReason.RESOURCE, WaitReason.BREAKER_OPEN):
         return None
-    return Reason(WaitReason.RESOURCE, _sentence(str(bound["text"])), {"resource": bound.get("resource")})
+    return Reason(str(bound["code"]), _sentence(str(bound["text"])), {"resource": bound.get("resource")})
 
 
 def _sentence(text: str) -> str:

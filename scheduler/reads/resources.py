@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.errors import NotFound
+from scheduler.policy.breaker import Breaker, BreakerState, state_of
 from scheduler.policy.declarations import LimitSettings, OverrideSettings
 from scheduler.policy.limits import effective_rate, less_held, limit_at
 from scheduler.policy.types import ResourceId, ResourceView
 from scheduler.store import dispatch, overview, resources
+from scheduler.store.resources import Pause
 
 _NOTHING: Final = 0.0
 
@@ -34,11 +36,14 @@ class ResourceDetail:
     waiting: int
     declared: LimitSettings
     override: OverrideSettings | None
+    pause: Pause | None
+    breaker: Breaker
+    breaker_state: BreakerState
 
     @property
     def paused(self) -> bool:
-        """Whether the limit is 0, which stops all work that needs it."""
-        return self.capacity <= 0.0
+        """Whether all work that needs it stands still: somebody paused it, or the limit is 0."""
+        return self.pause is not None or self.capacity <= 0.0
 
 
 def resource_detail(name: str) -> ResourceDetail:
@@ -77,6 +82,9 @@ def _detail(row: resources.ResourceRow, held: float, waiting: int, *, now: float
         waiting=waiting,
         declared=row.declared,
         override=row.override,
+        pause=row.pause,
+        breaker=row.breaker,
+        breaker_state=state_of(row.view.open_until, now=now),
     )
 
 

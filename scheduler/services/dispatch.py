@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
 
@@ -42,6 +42,7 @@ from scheduler.store import dispatch as store
 from scheduler.store.starts import start_tasks
 
 PROMOTE_MAX: Final = 1_000
+_OF_LIMITS: Final = (WaitReason.BREAKER_OPEN, WaitReason.RESOURCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def _snapshot(
         now=control.now,
         pools=pools,
         tenants=tenants if look is None else tenants | look.strangers,
-        resources=_less_held(resources, field.demands, control.in_flight) if field.lanes else resources,
+        resources=_as_used(resources, field.demands, control) if field.lanes else resources,
         demands=field.demands,
         workers=offers,
         lanes=lanes if look is None else (*lanes, *look.unread),
@@ -197,14 +198,14 @@ def _room(pools: Mapping[PoolId, PoolView], offers: tuple[WorkerView, ...], star
     return {pool: room for pool, room in rooms.items() if room > 0 and not pools[pool].paused}
 
 
-def _less_held(
-    resources: dict[ResourceId, ResourceView],
-    demands: dict[DemandId, DemandView],
-    in_flight: list[store.InFlight],
+def _as_used(
+    resources: dict[ResourceId, ResourceView], demands: dict[DemandId, DemandView], control: store.Control
 ) -> dict[ResourceId, ResourceView]:
-    """Semaphores less what live leases hold of them."""
+    """Semaphores less what live leases hold of them, and half-open breakers with the probes that are under way."""
+    for resource in control.probing:
+        resources[resource] = replace(resources[resource], probing=True)
     held: dict[ResourceId, float] = defaultdict(float)
-    for entry in in_flight:
+    for entry in control.in_flight:
         for resource, amount in zip(demands[entry.demand].resources, entry.held, strict=True):
             held[resource] += amount
     return {r.id: less_held(r, held[r.id]) if r.id in held else r for r in resources.values()}
@@ -227,6 +228,6 @@ def _by_pool(plan: Plan) -> dict[PoolId, Hold]:
     holds: dict[PoolId, Hold] = {}
     for hold in plan.holds:
         known = holds.get(hold.lane.pool)
-        if known is None or (hold.reason is WaitReason.RESOURCE and known.reason is not WaitReason.RESOURCE):
+        if known is None or (hold.reason in _OF_LIMITS and known.reason not in _OF_LIMITS):
             holds[hold.lane.pool] = hold
     return holds

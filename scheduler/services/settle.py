@@ -6,7 +6,6 @@ A report whose lease is not current changes nothing and is named in the answer.
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,20 +14,13 @@ from django.db import transaction
 
 from scheduler.policy.charges import began
 from scheduler.policy.retry import Failure, RetryRule
-from scheduler.policy.settlement import (
-    CANCEL_GRACE_S,
-    EndedLease,
-    Verdict,
-    corrections,
-    decide_settlement,
-    throttled_for_s,
-)
+from scheduler.policy.settlement import CANCEL_GRACE_S, EndedLease, Verdict, decide_settlement
 from scheduler.policy.states import TaskState
-from scheduler.policy.types import FailureClass, LeaseId, Outcome, ResourceId, ResourceKind, ResourceView
+from scheduler.policy.types import FailureClass, LeaseId, Outcome
 from scheduler.services.charging import Billed, charge_attempts
 from scheduler.services.graphs import follow
+from scheduler.services.lessons import learn
 from scheduler.store import dispatch as dispatch_store
-from scheduler.store import resources as resource_store
 from scheduler.store import settle as store
 
 REAP_MAX: Final = 500
@@ -42,9 +34,9 @@ _DEFAULT_RULE: Final = RetryRule()
 class Report:
     """How an attempt ended. `result` and `usage` are JSON text.
 
-    `actual` gives measured amounts by resource name; `quota` names the limits that a throttled answer closes (empty:
-    every token bucket that the attempt drew on). `began` says whether the attempt was under way, where
-    the outcome does not.
+    `actual` gives measured amounts by resource name; `quota` names the limits of the provider that answered, which a
+    throttled answer closes (empty: every token bucket that the attempt drew on). `began` says whether the attempt was
+    under way, where the outcome does not.
     """
 
     lease: LeaseId
@@ -76,8 +68,8 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
 
     1. end the leases and write their attempts;
     2. decide what follows for each task;
-    3. correct the limits: measured amounts, and a provider's wish to be left alone; then replace what the attempts had
-       reserved of budgets by what they cost;
+    3. correct the limits: measured amounts, and what the ends say of the providers behind them; then replace what the
+       attempts had reserved of budgets by what they cost;
     4. move the tasks, keep the results, and correct the fairness counters by what the attempts took;
     5. for tasks that are tied to others: move on those that come after them, and end their groups.
 
@@ -95,7 +87,7 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
                 by_lease[e.lease].result if v.state is TaskState.SUCCEEDED else None
                 for e, v in zip(ended, verdicts, strict=True)
             ]
-            _correct_limits(ended, by_lease)
+            learn([(e, by_lease[e.lease]) for e in ended])
             charge_attempts(
                 [_bill(e, by_lease[e.lease], v) for e, v in zip(ended, verdicts, strict=True) if e.reserved is not None]
             )
@@ -159,44 +151,3 @@ def _decide(ended: Sequence[store.EndedRow], by_lease: Mapping[LeaseId, Report])
         )
         for e in ended
     ]
-
-
-def _correct_limits(ended: Sequence[store.EndedRow], by_lease: Mapping[LeaseId, Report]) -> None:
-    measured = [e for e in ended if by_lease[e.lease].actual]
-    throttled = [(e, s) for e in ended if (s := _closed_for_s(by_lease[e.lease])) is not None]
-    if not measured and not throttled:
-        return
-    rows = resource_store.load()
-    known = {row.view.id: row.view for row in rows}
-    ids = {row.name: row.view.id for row in rows}
-    demands = dispatch_store.load_demands(sorted({e.demand for e in ended}))
-    deltas: dict[ResourceId, float] = defaultdict(float)
-    for e in measured:
-        actual = {ids[name]: used for name, used in by_lease[e.lease].actual.items() if name in ids}
-        for resource, delta in corrections(demands[e.demand].resources, e.amounts, actual, known).items():
-            deltas[resource] += delta
-    closed: dict[ResourceId, float] = {}
-    for e, seconds in throttled:
-        for resource in _quota(by_lease[e.lease], demands[e.demand].resources, ids, known):
-            closed[resource] = max(seconds, closed.get(resource, 0.0))
-    touched = sorted(set(deltas) | set(closed))
-    if touched:
-        store.lock_states(touched)
-    if deltas:
-        store.correct_levels(deltas)
-    if closed:
-        store.block_resources(closed)
-
-
-def _closed_for_s(report: Report) -> float | None:
-    return None if report.failure is None else throttled_for_s(report.failure)
-
-
-def _quota(
-    report: Report,
-    drawn: Sequence[ResourceId],
-    ids: Mapping[str, ResourceId],
-    known: Mapping[ResourceId, ResourceView],
-) -> list[ResourceId]:
-    named = [ids[name] for name in report.quota if name in ids]
-    return named or [r for r in drawn if known[r].kind is ResourceKind.TOKEN_BUCKET]

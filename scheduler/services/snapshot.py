@@ -11,6 +11,7 @@ from typing import Final
 
 from django.db import transaction
 
+from scheduler.policy.breaker import state_of
 from scheduler.policy.calibration import HORIZON_S
 from scheduler.policy.limits import Limit, limit_at, shortage
 from scheduler.policy.overload import Pace
@@ -202,10 +203,10 @@ class _Picture:
         if not any(pool.id in w.slots and not w.draining for w in self.workers):
             return _bound(WaitReason.NO_WORKER, None, "No worker is connected.")
         hold = self.holds.get(pool.id)
-        if hold is not None and hold.reason is WaitReason.RESOURCE and hold.resource is not None:
-            name = next((row.name for row in self.resources if row.view.id == hold.resource), None)
-            if name is not None:
-                return _bound(WaitReason.RESOURCE, name, _resource_text(name, hold, self.now))
+        if hold is not None and hold.resource is not None:
+            row = next((row for row in self.resources if row.view.id == hold.resource), None)
+            if row is not None:
+                return _bound(hold.reason, row.name, _resource_text(row, hold, self.now))
         if self.running.get(pool.id, 0) >= pool.slots:
             text = f"All {pool.slots} slots are busy." if pool.slots else "It has no slots at the moment."
             return _bound(WaitReason.NO_FREE_SLOT, None, text)
@@ -231,7 +232,11 @@ class _Picture:
             "used_fraction": round(min(1.0, max(0.0, in_use / of)), 3) if of > 0 else 0.0,
             "blocked_until": limit.closed_until,
             "next_at": _next_at(limit, available, self.now),
-            "paused": limit.capacity <= 0.0,
+            "paused": limit.paused or limit.capacity <= 0.0,
+            "pause": None if row.pause is None else row.pause._asdict(),
+            "breaker": state_of(row.view.open_until, now=self.now).value,
+            "open_until": row.view.open_until,
+            "factor": round(row.view.factor, 3),
             "waiting": _waiting_for(row.view.id, self.waiting, self.demands),
         }
 
@@ -285,7 +290,14 @@ def _bound(reason: WaitReason, resource: str | None, text: str) -> dict[str, obj
     return {"code": reason.value, "resource": resource, "text": text}
 
 
-def _resource_text(name: str, hold: Hold, now: float) -> str:
+def _resource_text(row: resource_store.ResourceRow, hold: Hold, now: float) -> str:
+    name = row.name
+    if row.pause is not None:
+        return f"{name} is paused by {row.pause.by}."
+    if hold.reason is WaitReason.BREAKER_OPEN:
+        again = hold.look_again_at
+        tried = "one task tries it now" if again is None else f"tried again in {max(0.0, again - now):.1f} s"
+        return f"{name} has a provider that fails: {tried}."
     if hold.look_again_at is None:
         return f"{name} has {max(0.0, hold.available):g} of the {hold.needed:g} that the next task needs."
     return f"{name} is short: the next task can start in {max(0.0, hold.look_again_at - now):.1f} s."

@@ -79,6 +79,7 @@ class Control:
 
     What live leases hold is in `in_flight`. `arrivals` says, by lane, how often something came since the counts were
     last folded, and its last mark; they were folded `folds` times; `always` names the lanes that every plan looks at.
+    `probing` are the limits whose breaker has a probe under way.
     """
 
     now: float
@@ -91,6 +92,7 @@ class Control:
     arrivals: dict[LaneKey, tuple[int, int]]
     folds: int
     always: list[LaneKey]
+    probing: frozenset[ResourceId] = frozenset()
 
 
 def lock() -> dict[ResourceId, ResourceView]:
@@ -111,7 +113,7 @@ def load_control(*, fresh_s: float) -> Control:
     params = {"fresh_s": fresh_s, "held_after_s": HELD_AFTER_S, "held_ahead_s": HOLD_MAX_S}
     row = queries.fetch_one(_SQL["read_control"], params)
     assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
-    now, due_at, miss_at, pools, in_flight, near, workers, arrivals, folds, always = row
+    now, due_at, miss_at, pools, in_flight, near, workers, arrivals, folds, always, probing = row
     return Control(
         now=now,
         next_due_at=due_at,
@@ -129,6 +131,7 @@ def load_control(*, fresh_s: float) -> Control:
         arrivals={_lane_key(*lane): (times, last) for *lane, times, last in _parsed(arrivals)},
         folds=folds,
         always=[_lane_key(*lane) for lane in _parsed(always)],
+        probing=frozenset(_parsed(probing)),
     )
 
 
@@ -170,7 +173,8 @@ def _parsed(text: str | None) -> list[Any]:
 def _resource_views(rows: list[queries.Row]) -> dict[ResourceId, ResourceView]:
     views = {}
     for row in rows:
-        resource, kind, level, level_at, rate, burst, permits, margin, factor, blocked_until, changes_at, ceilings = row
+        resource, kind, level, level_at, rate, burst, permits, margin, factor, blocked_until, changes_at, *more = row
+        ceilings, open_until, paused = more
         semaphore = kind == ResourceKind.SEMAPHORE
         views[resource] = ResourceView(
             id=resource,
@@ -185,6 +189,8 @@ def _resource_views(rows: list[queries.Row]) -> dict[ResourceId, ResourceView]:
             blocked_until=blocked_until,
             ceilings=NO_CEILINGS if ceilings is None else class_parts(orjson.loads(ceilings)),
             changes_at=changes_at,
+            open_until=open_until,
+            paused=paused,
         )
     return views
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
+from scheduler.policy.breaker import Breaker
 from scheduler.policy.declarations import LimitSettings, OverrideSettings
 from scheduler.policy.types import ResourceId, ResourceKind, ResourceView
 from scheduler.store import queries
@@ -15,11 +16,19 @@ from scheduler.store import queries
 _SQL: Final = queries.load("resources.sql")
 
 
+class Pause(NamedTuple):
+    """Since when nothing is taken of a limit, who said so and why."""
+
+    at: float
+    by: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
     """A resource by name: what is in force (`view`, semaphores with all permits free), what is declared and overridden.
 
-    `override` is None unless it lasts; `taken_total` is what was ever taken.
+    `override` is None unless it lasts, `pause` unless it is paused; `taken_total` is what was ever taken.
     """
 
     name: str
@@ -28,6 +37,8 @@ class ResourceRow:
     taken_total: float
     declared: LimitSettings
     override: OverrideSettings | None
+    pause: Pause | None
+    breaker: Breaker
 
 
 def load(names: Sequence[str] | None = None) -> list[ResourceRow]:
@@ -39,7 +50,8 @@ def load(names: Sequence[str] | None = None) -> list[ResourceRow]:
 
 def _row(row: queries.Row) -> ResourceRow:
     resource, name, kind, level, level_at, rate, burst, permits, margin, factor, blocked_until, *tail = row
-    version, taken, declared_rate, declared_burst, declared_permits, ceilings, lasts, *override = tail
+    version, taken, declared_rate, declared_burst, declared_permits, ceilings, lasts, *tail = tail
+    override, (paused_at, paused_by, pause_reason), breaker = tail[:4], tail[4:7], Breaker(*tail[7:])
     of_kind = ResourceKind(kind)
     view = ResourceView(
         id=ResourceId(resource),
@@ -52,6 +64,9 @@ def _row(row: queries.Row) -> ResourceRow:
         margin=margin,
         factor=factor,
         blocked_until=blocked_until,
+        open_until=breaker.open_until,
+        probing=breaker.probe is not None,
+        paused=paused_at is not None,
     )
     declared = LimitSettings(
         rate=declared_rate,
@@ -60,7 +75,16 @@ def _row(row: queries.Row) -> ResourceRow:
         margin=margin,
         ceilings=None if ceilings is None else orjson.loads(ceilings),
     )
-    return ResourceRow(name, view, version, taken, declared, _override(*override) if lasts else None)
+    return ResourceRow(
+        name,
+        view,
+        version,
+        taken,
+        declared,
+        _override(*override) if lasts else None,
+        None if paused_at is None else Pause(paused_at, paused_by, pause_reason),
+        breaker,
+    )
 
 
 def _override(
@@ -106,6 +130,11 @@ def edit(name: str, *, version: int, settings: LimitSettings) -> int | None:
 def set_override(name: str, override: OverrideSettings) -> None:
     """Let this go before what is declared; one without figures lifts it."""
     queries.run(_SQL["set_override"], {"name": name, **asdict(override)})
+
+
+def touch(name: str) -> None:
+    """Move a limit's version on after a change that is kept elsewhere."""
+    queries.run(_SQL["touch_resource"], {"name": name})
 
 
 def _params(settings: LimitSettings) -> dict[str, object]:

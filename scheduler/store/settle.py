@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from scheduler.policy.aimd import STEP_S
 from scheduler.policy.fairness import WEIGHT_MIN
 from scheduler.policy.graph import Links
 from scheduler.policy.retry import RetryRule
@@ -33,7 +34,10 @@ class Ending(NamedTuple):
 
 
 class EndedRow(NamedTuple):
-    """A lease that was current and is no more. `reserved` None: it cost nothing."""
+    """A lease that was current and is no more. `reserved` None: it cost nothing.
+
+    `watched` are the limits, of any, for which it matters how calls end.
+    """
 
     lease: LeaseId
     task: TaskId
@@ -44,8 +48,10 @@ class EndedRow(NamedTuple):
     amounts: list[float]
     cancel_requested: bool
     took_s: float
-    reserved: int | None = None
-    budgets: list[int] | None = None
+    reserved: int | None
+    budgets: list[int] | None
+    started_at: float
+    watched: list[ResourceId] | None
 
 
 def end_leases(
@@ -61,6 +67,7 @@ def end_leases(
         "usages": queries.text_array(e.usage for e in endings),
         "expired_only": expired_only,
         "unclaimed_only": unclaimed_only,
+        "paced_s": STEP_S,
     }
     rows = queries.fetch(_SQL["end_leases"], params)
     return [EndedRow(*row[:-1]) for row in rows]
@@ -106,11 +113,6 @@ def apply_settlements(
         },
     )
     return [Ended(TaskId(task), TaskState(state), Links(links)) for task, state, links in rows]
-
-
-def lock_states(resources: Sequence[ResourceId]) -> None:
-    """Lock limits in the planner's order, before `correct_levels` and `block_resources`."""
-    queries.run(_SQL["lock_states"], {"resources": sorted(resources)})
 
 
 def correct_levels(deltas: Mapping[ResourceId, float]) -> None:

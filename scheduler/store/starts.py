@@ -42,6 +42,7 @@ def start_tasks(
     kept = [(key, aside) for key, aside in plan.set_asides.items() if aside is not None]
     served = [key for key, aside in plan.set_asides.items() if aside is None]
     drawn = [r for r in plan.levels if resources[r].kind is ResourceKind.TOKEN_BUCKET]
+    drawn.extend(r for r in plan.probes if r not in plan.levels)
     wanted = _wanted(plan)
     rows = queries.fetch(
         _SQL["start_tasks"],
@@ -61,8 +62,9 @@ def start_tasks(
             "ttls_s": queries.array(p.lease_ttl_s for p in pools),
             "timeouts_s": queries.array(p.timeout_s for p in pools),
             "resources": queries.array(drawn),
-            "levels": queries.array(plan.levels[r] for r in drawn),
+            "levels": queries.array(plan.levels.get(r) for r in drawn),
             "taken": queries.array(taken.get(r, 0.0) for r in drawn),
+            "probes": queries.array(plan.probes.get(r) for r in drawn),
             "tenants": queries.array(tenant for tenant, _ in plan.counters),
             "tenant_classes": queries.array(int(priority) for _, priority in plan.counters),
             "values": queries.array(_added(plan, tenants)),

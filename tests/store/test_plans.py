@@ -75,7 +75,7 @@ def test_claiming_and_settling_find_tasks_by_id() -> None:
     names = "tasks workers pools ttls_s timeouts_s resources levels taken tenants tenant_classes values clock_classes"
     names += " reserves held capped budgets wanted"
     names += " clocks credit_pools credit_classes credits quota_tenants quota_levels aside_resources aside_classes"
-    arrays = dict.fromkeys(f"{names} aside_tasks aside_amounts served_resources served_classes".split(), "{}")
+    arrays = dict.fromkeys(f"{names} aside_tasks aside_amounts probes served_resources served_classes".split(), "{}")
     me = "00000000-0000-0000-0000-000000000000"
     plan = plan_of("dispatch.sql", "start_tasks", {**arrays, "tasks": "{1}", "me": me, "now": 0.0})
     assert "Index Scan using task_pkey on task t" in plan, plan

@@ -11,7 +11,8 @@ WITH turn AS MATERIALIZED (
            set_config('idle_in_transaction_session_timeout', '5s', true)
 )
 SELECT r.id, r.kind, s.level, extract(epoch FROM s.level_at)::float8, r.rate, r.burst, r.permits, r.margin, s.factor,
-       extract(epoch FROM s.blocked_until)::float8, extract(epoch FROM r.changes_at)::float8, r.ceilings::text
+       extract(epoch FROM s.blocked_until)::float8, extract(epoch FROM r.changes_at)::float8, r.ceilings::text,
+       extract(epoch FROM s.open_until)::float8, s.paused_at IS NOT NULL
 FROM turn CROSS JOIN resource_in_force r JOIN resource_state s ON s.resource_id = r.id
 ORDER BY r.id
 FOR UPDATE OF s;
@@ -86,7 +87,11 @@ SELECT
         SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id
         FROM set_aside a JOIN task t ON t.id = a.task_id AND t.state || '' = 'ready'
      ) lane
-    )::text;
+    )::text,
+    -- Breakers whose probe is under way. Read here and not with the locked rows: that statement began before it had its
+    -- turn, and sees the leases of then.
+    (SELECT json_agg(s.resource_id) FROM resource_state s
+     JOIN lease l ON l.lease_id = s.probe_lease WHERE s.open_until IS NOT NULL)::text;
 
 -- name: read_all_lanes
 -- Every lane with ready work and since when its head is ready (by jumping from lane to lane along task_ready_by_lane),
@@ -261,9 +266,15 @@ reserved AS (
     WHERE b.id = s.id
 ),
 levels AS (
+    -- A half-open breaker's probe is the lease of its task, if that was still there. Semaphores have no level of their own.
     UPDATE resource_state s
-    SET level = n.level, level_at = to_timestamp(%(now)s), taken_total = s.taken_total + n.taken
-    FROM unnest(%(resources)s::bigint[], %(levels)s::float8[], %(taken)s::float8[]) AS n(resource_id, level, taken)
+    SET level = coalesce(n.level, s.level),
+        level_at = CASE WHEN n.level IS NULL THEN s.level_at ELSE to_timestamp(%(now)s) END,
+        taken_total = s.taken_total + n.taken,
+        probe_lease = CASE WHEN n.probe IS NULL THEN s.probe_lease
+                           ELSE (SELECT c.lease_id FROM claimed c WHERE c.id = n.probe) END
+    FROM unnest(%(resources)s::bigint[], %(levels)s::float8[], %(taken)s::float8[], %(probes)s::bigint[])
+         AS n(resource_id, level, taken, probe)
     WHERE s.resource_id = n.resource_id
 ),
 counters AS (

@@ -1,10 +1,15 @@
 -- name: read_resources
--- What is in force and what is left of it; then what is declared, and the override while it lasts.
+-- What is in force and what is left of it; what is declared, and the override while it lasts; then what calls taught, and
+-- who paused it.
 SELECT r.id, r.name, r.kind, s.level, extract(epoch FROM s.level_at)::float8, f.rate, f.burst, f.permits, r.margin,
        s.factor, extract(epoch FROM s.blocked_until)::float8, r.version, s.taken_total,
        r.rate, r.burst, r.permits, r.ceilings::text,
        r.override_until IS NULL OR r.override_until > clock_timestamp(),
-       r.override_rate, r.override_burst, r.override_permits, extract(epoch FROM r.override_until)::float8
+       r.override_rate, r.override_burst, r.override_permits, extract(epoch FROM r.override_until)::float8,
+       extract(epoch FROM s.paused_at)::float8, s.paused_by, s.pause_reason, extract(epoch FROM s.open_until)::float8,
+       s.opens, (SELECT l.lease_id FROM lease l WHERE l.lease_id = s.probe_lease AND s.open_until IS NOT NULL),
+       extract(epoch FROM s.breaker_at)::float8, extract(epoch FROM s.window_at)::float8, s.good, s.bad, s.good_before,
+       s.bad_before, s.slowest_s
 FROM resource r JOIN resource_in_force f ON f.id = r.id JOIN resource_state s ON s.resource_id = r.id
 WHERE %(names)s::text[] IS NULL OR r.name = ANY(%(names)s)
 ORDER BY r.name;
@@ -53,3 +58,7 @@ SELECT d.resource_ids[i.n], sum(l.amounts[i.n])
 FROM lease l JOIN demand d ON d.id = l.demand_id
 CROSS JOIN LATERAL generate_subscripts(d.resource_ids, 1) AS i(n)
 GROUP BY 1;
+
+-- name: touch_resource
+-- Something about a limit was changed by a person; the new version.
+UPDATE resource SET version = version + 1 WHERE name = %(name)s RETURNING version;

@@ -1,6 +1,7 @@
 -- name: end_leases
 -- End these leases and write their attempts into history. A lease missing from the result was not current: its report
 -- is stale. With `expired_only` a lease that was renewed meanwhile stays, with `unclaimed_only` one that was picked up.
+-- Each row comes with the limits about which it matters how calls end: those of late trouble, mostly none.
 WITH report AS (
     SELECT * FROM unnest(%(leases)s::bigint[], %(outcomes)s::text[], %(classes)s::text[], %(messages)s::text[],
                          %(retry_afters_s)s::float8[], %(usages)s::jsonb[])
@@ -21,6 +22,10 @@ history AS (
 )
 SELECT lease_id, task_id, attempt, pool_id, tenant_id, demand_id, amounts, cancel_requested_at IS NOT NULL,
        extract(epoch FROM clock_timestamp() - started_at)::float8, reserved_nano, budget_ids,
+       extract(epoch FROM started_at)::float8,
+       (SELECT array_agg(s.resource_id) FROM resource_state s
+        WHERE s.window_at IS NOT NULL OR s.open_until IS NOT NULL
+           OR (s.factor < 1 AND s.paced_at < clock_timestamp() - make_interval(secs => %(paced_s)s))),
        -- For what follows in this transaction: see `lock_dispatch`.
        (SELECT set_config('enable_seqscan', 'off', true) || set_config('plan_cache_mode', 'force_generic_plan', true)
                || set_config('jit', 'off', true) || set_config('idle_in_transaction_session_timeout', '5s', true))
@@ -82,10 +87,6 @@ FROM unnest(%(resources)s::bigint[], %(deltas)s::float8[]) AS n(resource_id, del
 JOIN resource_in_force r ON r.id = n.resource_id
 CROSS JOIN (SELECT clock_timestamp() AS now) moment
 WHERE s.resource_id = n.resource_id;
-
--- name: lock_states
--- The rows that a settlement will change, in the same order as the planner locks them.
-SELECT resource_id FROM resource_state WHERE resource_id = ANY(%(resources)s) ORDER BY resource_id FOR UPDATE;
 
 -- name: block_resources
 -- A provider asked us to stay away: nothing is taken before that time. Never shortens an earlier request.
