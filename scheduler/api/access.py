@@ -60,6 +60,7 @@ class Nobody(HttpBearer):
 
 SUBMIT: Final = AsyncBearerToken("submit")
 READ: Final = AsyncBearerToken("read")
+WORK: Final = AsyncBearerToken("work")
 OPERATE: Final = AsyncBearerToken("operate")
 OPERATE_ALL: Final = AsyncBearerToken("operate", everywhere=True)
 ADMIN: Final = AsyncBearerToken("admin", everywhere=True)

@@ -15,12 +15,14 @@ from ninja.parser import Parser
 
 from scheduler import conf
 from scheduler.errors import FieldError, Refused
+from scheduler.protocol.limits import FRAME_BYTES_MAX
 
 PAYLOAD_BYTES_MAX: Final = conf.current().payload_bytes_max
 BATCH_BYTES_MAX: Final = conf.current().batch_bytes_max
 BODY_BYTES_MAX: Final = PAYLOAD_BYTES_MAX + 64 * 2**10
 """Of every other request: one payload and what goes with it."""
-BATCH_PATH: Final = "/tasks/batch"
+LARGE: Final = {"/tasks/batch": BATCH_BYTES_MAX, "/complete": FRAME_BYTES_MAX}
+"""By the end of the path, what may be larger: batches, and reports that carry a result."""
 
 
 class StrictParser(Parser):
@@ -28,7 +30,7 @@ class StrictParser(Parser):
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
         """The JSON value of the body, whatever its type: the schema refuses what is not an object."""
-        bytes_max = BATCH_BYTES_MAX if request.path.endswith(BATCH_PATH) else BODY_BYTES_MAX
+        bytes_max = next((most for path, most in LARGE.items() if request.path.endswith(path)), BODY_BYTES_MAX)
         declared = request.META.get("CONTENT_LENGTH") or "0"
         if declared.isdigit() and int(declared) > bytes_max:
             raise too_large(int(declared), bytes_max)

@@ -18,7 +18,7 @@ from scheduler.api.forecast_schemas import BandOut
 from scheduler.api.graph_schemas import AfterIn, AfterOut, GroupName, Join, present_after
 from scheduler.api.retry_schemas import RetryIn, retry_settings
 from scheduler.errors import FieldError, Refused
-from scheduler.policy.admission import Submission
+from scheduler.policy.admission import LABELS_MAX, Submission
 from scheduler.policy.calibration import Band
 from scheduler.policy.explain import Reason as WaitingReason
 from scheduler.policy.fixed_starts import OnMiss
@@ -70,6 +70,9 @@ class TaskIn(In):
         default={}, description="Amounts of shared limits, all taken before the task starts"
     )
     tags: dict[Name, Annotated[Text, Field(max_length=256)]] | None = Field(None, max_length=TAGS_MAX)
+    labels: dict[Name, Annotated[Text, Field(max_length=64)]] = Field(
+        default={}, max_length=LABELS_MAX, description="Labels that its worker must have, all of them"
+    )
     after: list[AfterIn] = Field(
         default=[], max_length=EDGES_PER_TASK_MAX, description="Tasks to come after; it starts once all ended as asked"
     )
@@ -101,6 +104,7 @@ class TaskIn(In):
             retry=retry_settings(self.retry),
             resources=self.resources,
             tags=self.tags,
+            labels=self.labels,
             after=tuple(each.dependency() for each in self.after),
         )
 

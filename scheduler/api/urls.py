@@ -11,7 +11,19 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 
-from scheduler.api import forecast, groups, observing, pools, previews, problems, resources, schedules, tasks, tenants
+from scheduler.api import (
+    forecast,
+    groups,
+    observing,
+    pools,
+    previews,
+    problems,
+    resources,
+    schedules,
+    tasks,
+    tenants,
+    workers,
+)
 from scheduler.api.access import BearerToken, Nobody
 from scheduler.api.answers import Renderer
 from scheduler.api.bodies import StrictParser
@@ -66,7 +78,7 @@ api = Api(
     parser=StrictParser(),
     renderer=Renderer(),
 )
-_ROUTERS: Final = (tasks, groups, pools, resources, tenants, schedules, previews, observing, forecast)
+_ROUTERS: Final = (tasks, groups, pools, resources, tenants, schedules, previews, observing, forecast, workers)
 for _router in (module.router for module in _ROUTERS):
     api.add_router("", _router)
 

@@ -32,7 +32,9 @@ class Bell(StrEnum):
     """What happened; each is a NOTIFY channel."""
 
     WORK = "cronoq_work"
-    """There may be something to start, pick up or stop."""
+    """There may be something to start or to stop."""
+    GIVEN = "cronoq_given"
+    """A plan gave leases to workers of other processes."""
     SETTLED = "cronoq_settled"
     """Attempts have ended."""
 

@@ -98,7 +98,11 @@ class Engine:
         self._renewal = Renewal(self.id, self, register=self._register)
         maintenance = Maintenance(self)
         timekeeper, forecaster = Timekeeper(self), Forecaster(self)
-        off = [DOORBELL.on(Bell.WORK, self._rung), DOORBELL.on(Bell.SETTLED, self._slots_freed)]
+        off = [
+            DOORBELL.on(Bell.WORK, self._rung),
+            DOORBELL.on(Bell.GIVEN, self._given),
+            DOORBELL.on(Bell.SETTLED, self._slots_freed),
+        ]
         await self._until_done(maintenance.begin, stop)
         self._renewal.start()
         ending = asyncio.Event()
@@ -152,7 +156,7 @@ class Engine:
         self._waiting = done.waiting
         self._begin([task for task in done.leased if task.worker == self.id])
         if any(task.worker != self.id for task in done.leased):
-            DOORBELL.ring(Bell.WORK)
+            DOORBELL.ring(Bell.GIVEN)
         if self._loop.time() >= self._pick_up_at:
             # A plan made elsewhere, by who led before or thinks it still does, may have given us work too.
             await self._pick_up()
@@ -214,6 +218,11 @@ class Engine:
             self._loop.call_soon_threadsafe(self._work.set)
         if self._running:
             self._renewal.hurry()
+
+    def _given(self) -> None:
+        """A plan gave leases away; from any thread. Who leads finds its own in its own plan."""
+        if not self.leading:
+            self._rung()
 
     def _slots_freed(self) -> None:
         """Attempts have ended, here or elsewhere; from any thread. No reason to look when nothing waits for a slot."""

@@ -87,17 +87,19 @@ class ResourceState(models.Model):
 
 
 class Demand(models.Model):
-    """A set of named resources (ascending ids) that tasks need together. Never changed, never deleted.
+    """What tasks need together: named resources (ascending ids), and labels of their worker (sorted, name=value).
 
     `priced`: they cost money too. They wait in lanes of their own, so that an empty budget keeps back nothing free.
+    Never changed, never deleted.
     """
 
     resource_ids = ArrayField(models.BigIntegerField())
     priced = models.BooleanField(default=False, db_default=False)
+    labels = ArrayField(models.CharField(max_length=130), default=list, db_default=[])
 
     class Meta:
         db_table = "demand"
-        constraints = [UniqueConstraint(name="demand_per_set", fields=["resource_ids", "priced"])]
+        constraints = [UniqueConstraint(name="demand_per_set", fields=["resource_ids", "priced", "labels"])]
 
 
 class SetAside(models.Model):

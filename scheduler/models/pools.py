@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import CheckConstraint, F, Q
+from django.db.models import CheckConstraint, F, Q, Value
 from django.db.models.functions import Now
 
 from scheduler.models.choices import choices
@@ -114,13 +115,21 @@ class PoolScale(models.Model):
 
 
 class Worker(models.Model):
-    """A connected process that runs tasks; its id is random per boot. `slots` maps pool id to slots offered."""
+    """A connected process that runs tasks; its id is random per boot. `slots` maps pool id to slots offered now.
+
+    A remote worker is connected through a web process (`gateway_id`), may take one tenant's work alone, has labels
+    (name=value, sorted), and said in `declared` what it offers while it is ready for work.
+    """
 
     id = models.UUIDField(primary_key=True)
     name = models.CharField(max_length=200)
     kind = models.CharField(max_length=8, choices=[("engine", "engine"), ("remote", "remote")])
     slots = models.JSONField(default=dict)
     draining = models.BooleanField(default=False)
+    declared = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
+    tenant_id = models.BigIntegerField(null=True)
+    labels = ArrayField(models.CharField(max_length=130), null=True)
+    gateway_id = models.UUIDField(null=True)
     started_at = models.DateTimeField(db_default=Now())
     seen_at = models.DateTimeField(db_default=Now())
 

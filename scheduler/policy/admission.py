@@ -17,6 +17,8 @@ from scheduler.policy.states import TaskState
 from scheduler.policy.types import PoolId, PriorityClass, ResourceId, ResourceView
 
 RESOURCES_PER_TASK_MAX: Final = 8
+LABELS_MAX: Final = 8
+LABEL_CHARS_MAX: Final = 64
 ATTEMPTS_MAX: Final = 100
 START_AHEAD_MAX_S: Final = 366 * 86_400.0
 
@@ -63,6 +65,7 @@ class Submission:
     retry: RetrySettings | None = None
     resources: Mapping[str, float] = field(default_factory=dict)
     tags: Mapping[str, str] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
     after: tuple[Dependency, ...] = ()
     group: str | None = None
     join: JoinPolicy | None = None
@@ -108,7 +111,7 @@ class Priced:
 class Admitted:
     """The row that a submission becomes. `needs` is in ascending resource id order; `amounts` goes with it.
 
-    `start_by`: after this it must not start; `expires_at` is what its expiry alone says of that.
+    `start_by`: after this it must not start; `expires_at` is what its expiry alone says of that. `labels` are sorted.
     """
 
     pool: PoolId
@@ -124,6 +127,7 @@ class Admitted:
     start_by: float | None = None
     expires_at: float | None = None
     fixed: FixedStart | None = None
+    labels: tuple[str, ...] = ()
 
 
 def admit(
@@ -161,7 +165,24 @@ def admit(
         start_by=min(start_bys, default=None),
         expires_at=expires_at,
         fixed=fixed,
+        labels=worker_labels(submission.labels),
     )
+
+
+def worker_labels(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Labels as they are compared: name=value, sorted. Raises Refused."""
+    if len(labels) > LABELS_MAX:
+        raise _refused("too_many_labels", ("labels",), f"At most {LABELS_MAX} labels can be named.")
+    for name, value in labels.items():
+        if (
+            not 0 < len(name) <= LABEL_CHARS_MAX
+            or len(value) > LABEL_CHARS_MAX
+            or "=" in name
+            or "\x00" in name + value
+        ):
+            detail = f"A label has a name and a value of at most {LABEL_CHARS_MAX} characters, and no '=' in the name."
+            raise _refused("bad_label", ("labels", name), detail)
+    return tuple(sorted(f"{name}={value}" for name, value in labels.items()))
 
 
 def _needs(submission: Submission, resources: Mapping[str, ResourceView]) -> list[tuple[ResourceId, float]]:

@@ -14,12 +14,12 @@ from scheduler.policy.limits import EPSILON, Limit, limit_at
 from scheduler.policy.order import OrderPolicy, score
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from scheduler.policy.placement import PoolSlots, Seats
     from scheduler.policy.types import (
         Lane,
         LaneKey,
-        PoolId,
         PriorityClass,
         ResourceId,
         ResourceView,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
         TaskId,
         TaskView,
         TenantId,
-        WorkerId,
-        WorkerView,
     )
 
 
@@ -154,35 +152,12 @@ class Demand:
         return 0.0 if self.priority is None else level.floor(self.priority)
 
 
-class PoolSlots:
-    """Free slots of a pool, and the workers that offer them: the least loaded takes the next start."""
-
-    __slots__ = ("connected", "free", "id", "workers")
-
-    def __init__(self, pool: PoolId, slots_left: int, workers: list[WorkerView], reserved: int = 0) -> None:
-        self.id = pool
-        self.connected = bool(workers)
-        self.workers: list[tuple[int, WorkerId]] = [(-w.free_slots, w.id) for w in workers if w.free_slots > 0]
-        heapify(self.workers)
-        self.free = max(0, min(slots_left, -sum(free for free, _ in self.workers)) - reserved)
-
-    def take(self) -> WorkerId:
-        """Use one slot of the least loaded worker."""
-        free, worker = self.workers[0]
-        if free < -1:
-            heapreplace(self.workers, (free + 1, worker))
-        else:
-            heappop(self.workers)
-        self.free -= 1
-        return worker
-
-
 class LaneQueue:
     """One lane being drawn from: `head` is the task that goes next, None when nothing is left.
 
     When a window is used up but more tasks wait behind it, the lane keeps its last head and becomes `spent`: it still
     holds its place in the order, so a plan that reaches it knows that it must stop and look again. What its next task
-    needs is not known.
+    needs is not known. `seats` are the benches of workers that may run its tasks.
     """
 
     __slots__ = (
@@ -195,13 +170,17 @@ class LaneQueue:
         "index",
         "key",
         "lane",
+        "seats",
         "spent",
         "taken",
         "urgent_at",
     )
 
-    def __init__(self, lane: Lane, demand: Demand, group: Group, *, now: float, order: OrderPolicy) -> None:
+    def __init__(
+        self, lane: Lane, demand: Demand, group: Group, seats: Seats, *, now: float, order: OrderPolicy
+    ) -> None:
         self.lane = lane
+        self.seats = seats
         self.key: LaneKey = lane.key
         self.demand = demand
         self.group = group
@@ -306,6 +285,13 @@ class Group:
         if queue.alive:
             queue.alive = False
             self.alive -= 1
+
+    def drop_full(self) -> Iterator[LaneKey]:
+        """Take out the lanes for which no worker has a slot left."""
+        for queue in self.lanes:
+            if queue.alive and not any(bench.free for bench in queue.seats):
+                self.drop(queue)
+                yield queue.key
 
     def _top(self, heap: list[HeadEntry]) -> HeadEntry | None:
         lanes = self.lanes

@@ -62,6 +62,8 @@ class WaitingTask:
 class Surroundings:
     """What the task's pool and tenant look like. `free_slots` of None: no worker offers any slot.
 
+    `matching`: some worker that does takes work of the task's tenant, with its `labels` (name=value).
+
     `held` of the free slots are kept for other tasks' fixed starts, the first of which is at `held_for`. `limits` is
     the tenant with what it uses of its own limits; None when nothing is asked about a tenant.
     """
@@ -76,6 +78,8 @@ class Surroundings:
     free_slots: int | None
     ahead: int
     limits: TenantView | None = None
+    matching: bool = True
+    labels: tuple[str, ...] = ()
     held: int = 0
     held_for: float | None = None
 
@@ -318,6 +322,10 @@ def _slot_gates(around: Surroundings) -> list[Reason]:
     if around.free_slots is None:
         text = f"No worker is connected that runs tasks of the pool {around.pool}. Is an engine running?"
         return [Reason(WaitReason.NO_WORKER, text, detail)]
+    if not around.matching:
+        asked = f" with {', '.join(around.labels)}" if around.labels else ""
+        text = f"No worker of the pool {around.pool} that takes this tenant's work{asked} is connected."
+        return [Reason(WaitReason.NO_MATCHING_WORKER, text, {**detail, "labels": list(around.labels)})]
     if around.free_slots <= 0:
         text = f"All slots that workers offer to the pool {around.pool} are taken."
         return [Reason(WaitReason.NO_FREE_SLOT, text, detail)]

@@ -38,6 +38,8 @@ REACH_MAX: Final = 512
 _UNREAD: Final = 1 << 62
 """Unread lanes are given tenants and tasks from here on: after all real ones where everything else is equal."""
 
+_NOBODYS: Final[Mapping[PoolId, Mapping[TenantId, int]]] = {}
+
 Arrivals = tuple[int, int]
 """How often something came to a lane since the counts were folded, and the mark of the last time."""
 
@@ -168,17 +170,23 @@ class LaneBook:
 
     # Looking
 
-    def look(self, rooms: Mapping[PoolId, int]) -> Look | None:
+    def look(self, rooms: Mapping[PoolId, int], own: Mapping[PoolId, Mapping[TenantId, int]] = _NOBODYS) -> Look | None:
         """What a plan with so many free slots by pool reads: some lanes of each group, and what it reads always.
 
-        None when no lane of these pools has work.
+        `own` are free slots that one tenant's work alone may take: its lanes are read whatever their place. None when
+        no lane of these pools has work.
         """
-        always = (k for k in self.always if k in self.ready_since and rooms.get(k.pool, 0) > 0)
+        always = (k for k in self.always if k in self.ready_since and (rooms.get(k.pool, 0) > 0 or k.pool in own))
         keys: dict[LaneKey, None] = dict.fromkeys(always)
         unread: list[Lane] = []
         strangers: dict[TenantId, TenantView] = {}
         starts = 0
         for (pool, priority, demand), group in self._groups.items():
+            for tenant, room in own.get(pool, {}).items():
+                key = LaneKey(pool, priority, tenant, demand)
+                if key in self.ready_since:
+                    keys.setdefault(key)
+                    starts += room
             room = rooms.get(pool, 0)
             if room <= 0:
                 continue

@@ -16,14 +16,16 @@ The same snapshot and time give the same plan. It never reads a clock, never wri
 from __future__ import annotations
 
 from collections import defaultdict
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from scheduler.policy.asides import Asides
-from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, PoolSlots, drawn_levels, probes
+from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, drawn_levels, probes
 from scheduler.policy.budget import Treasury
 from scheduler.policy.fairness import accrue, charged, is_owed
 from scheduler.policy.gates import hold_for, lacks, spoken_for
 from scheduler.policy.order import DEFAULT_ORDER, FIXED_POINTS, OrderPolicy
+from scheduler.policy.placement import PoolSlots
 from scheduler.policy.precedence import is_beaten
 from scheduler.policy.quotas import Quota
 from scheduler.policy.seating import seated
@@ -44,8 +46,7 @@ from scheduler.policy.types import (
 
 if TYPE_CHECKING:
     from scheduler.policy.gates import Lack
-
-INFINITY: Final = float("inf")
+    from scheduler.policy.placement import Seats
 
 STARTS_MAX: Final = 500
 """Starts in one plan, so that its transaction stays short."""
@@ -99,13 +100,15 @@ class _Planner:
 
     def _admit_lanes(self) -> None:
         for lane in self.snapshot.lanes:
-            reason = self._gate(lane)
+            key = lane.key
+            seats = self.pools[key.pool].seats(key.tenant, self.snapshot.demands[key.demand].labels)
+            reason = self._gate(key, seats)
             if reason is None:
-                self._add(lane)
+                self._add(lane, seats)
             elif reason is WaitReason.TENANT_START_RATE or reason is WaitReason.TENANT_IN_FLIGHT:
-                self._hold_tenant(lane.key, reason)
+                self._hold_tenant(key, reason)
             else:
-                self.holds.append(Hold(lane.key, reason))
+                self.holds.append(Hold(key, reason))
 
     def _hold_tenant(self, key: LaneKey, reason: WaitReason) -> None:
         again = self.quotas[key.tenant].opens_at(self.now)
@@ -113,8 +116,7 @@ class _Planner:
             self.wakes.append(again)
         self.holds.append(Hold(key, reason, again))
 
-    def _gate(self, lane: Lane) -> WaitReason | None:
-        key = lane.key
+    def _gate(self, key: LaneKey, seats: Seats) -> WaitReason | None:
         pool = self.snapshot.pools[key.pool]
         if pool.paused:
             return WaitReason.POOL_PAUSED
@@ -122,16 +124,9 @@ class _Planner:
             return WaitReason.TENANT_SUSPENDED
         quota = self.quotas.get(key.tenant)
         closed = None if quota is None else quota.closed()
-        if closed is not None:
-            return closed
-        slots = self.pools[key.pool]
-        if slots.free > 0:
-            return None
-        if pool.slots > pool.running and not slots.connected:
-            return WaitReason.NO_WORKER
-        return WaitReason.NO_FREE_SLOT
+        return closed or self.pools[key.pool].closed_to(seats)
 
-    def _add(self, lane: Lane) -> None:
+    def _add(self, lane: Lane, seats: Seats) -> None:
         key = lane.key
         of_class = key.priority if self.has_floors else None
         demand = self.demands.get((key.demand, of_class))
@@ -143,7 +138,7 @@ class _Planner:
             group = self.groups[key.pool, key.priority] = Group(self.pools[key.pool], key.priority)
             self.by_class.setdefault(key.priority, []).append(group)
             self.by_pool[key.pool].append(group)
-        queue = LaneQueue(lane, demand, group, now=self.now, order=self.order)
+        queue = LaneQueue(lane, demand, group, seats, now=self.now, order=self.order)
         group.add(queue)
         demand.lanes.append(queue)
 
@@ -203,7 +198,7 @@ class _Planner:
         best: HeadEntry | None = None
         leader: Group | None = None
         rivals: list[Group] = []
-        runner_up = -INFINITY
+        runner_up = -inf
         for groups in self.by_class.values():
             top: HeadEntry | None = None
             topmost: Group | None = None
@@ -342,7 +337,8 @@ class _Planner:
             self.clocks[key.priority] = counter
         counters[key.tenant] = charged(counter, cost=head.expected_s, weight=self.snapshot.tenants[key.tenant].weight)
         self.charged.add((key.tenant, key.priority))
-        self.starts.append(Start(head.id, key, group.pool.take(), head.amounts, self.treasury.reserve(key, head)))
+        worker, cost = group.pool.take(queue.seats), self.treasury.reserve(key, head)
+        self.starts.append(Start(head.id, key, worker, head.amounts, cost))
         queue.pop(self.now, self.order)
         if queue.head is None:
             group.drop(queue)
@@ -351,6 +347,9 @@ class _Planner:
         quota = self.quotas.get(key.tenant)
         if quota is not None:
             self._book(key.tenant, quota)
+        if group.pool.has_none_left(queue.seats):
+            full = (other for rival in self.by_pool[key.pool] for other in rival.drop_full())
+            self.holds.extend(Hold(other, WaitReason.NO_FREE_SLOT) for other in full)
 
     def _book(self, tenant: TenantId, quota: Quota) -> None:
         """Count a start against the tenant's own limits; when they are used up its lanes leave the plan."""

@@ -59,6 +59,7 @@ class WaitReason(StrEnum):
     NO_FREE_SLOT = "no_free_slot"
     SLOT_HELD = "slot_held"
     NO_WORKER = "no_worker"
+    NO_MATCHING_WORKER = "no_matching_worker"
     BEHIND = "behind"
     BLOCKED_ON = "blocked_on"
     SCHEDULED_UNTIL = "scheduled_until"
@@ -146,11 +147,16 @@ class PoolView:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """A connected worker's free slots in one pool."""
+    """A connected worker's free slots in one pool.
+
+    It takes work of its `tenant` only (None: of anybody), and any that asks for no more than its `labels` (name=value).
+    """
 
     id: WorkerId
     pool: PoolId
     free_slots: int
+    tenant: TenantId | None = None
+    labels: frozenset[str] = frozenset()
 
 
 class FairCounter(NamedTuple):
@@ -241,11 +247,15 @@ class SetAside(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DemandView:
-    """The named resources that a lane's tasks need, in ascending id order; and whether they cost money too."""
+    """What a lane's tasks need: named resources, in ascending id order, and labels (name=value) that a worker has.
+
+    `priced`: they cost money too.
+    """
 
     id: DemandId
     resources: tuple[ResourceId, ...]
     priced: bool = False
+    labels: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def pool_why(name: str) -> PoolExplanation:
         tenant_suspended=False,
         slots=pool.settings.slots,
         running=pool.running,
-        free_slots=free_slots(owner, pool.running, now),
+        free_slots=free_slots(owner),
         ahead=0,
         held=held,
         held_for=held_for,

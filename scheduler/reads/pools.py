@@ -91,3 +91,8 @@ def _detail(
         None if overload is None else overload.since,
         None if load is None else load.predicted_s,
     )
+
+
+def pool_names() -> dict[int, str]:
+    """The names of all pools by id."""
+    return {row.id: row.name for row in overview.load_pools()}

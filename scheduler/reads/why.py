@@ -108,6 +108,8 @@ def _surroundings(row: tasks.TaskRow, ahead: int, now: float) -> Surroundings:
     pool = control.load_pools([row.pool])[0]
     tenant = control.load_tenants([row.tenant])[0]
     running = overview.load_running().get(row.pool_id, 0)
+    labels = tuple(sorted(dispatch.load_demands([row.demand_id])[row.demand_id].labels))
+    offered = overview.load_offered(row.pool_id, tenant=row.tenant_id, labels=labels, fresh_s=WORKER_FRESH_S)
     held, held_for = fixed_starts.load_held(row.pool_id, but=row.id)
     return Surroundings(
         now=now,
@@ -117,22 +119,20 @@ def _surroundings(row: tasks.TaskRow, ahead: int, now: float) -> Surroundings:
         tenant_suspended=tenant.status == "suspended",
         slots=pool.settings.slots,
         running=running,
-        free_slots=free_slots(row.pool_id, running, now),
+        free_slots=offered.free if offered.workers else None,
         ahead=ahead,
         limits=limits_in_use(tenant),
+        matching=offered.matching > 0,
+        labels=labels,
         held=held,
         held_for=held_for,
     )
 
 
-def free_slots(pool: PoolId, running: int, now: float) -> int | None:
-    """Slots that connected workers offer to a pool, less what runs; None when none offers any."""
-    offered = [
-        w.slots[pool]
-        for w in overview.load_workers()
-        if w.slots.get(pool, 0) > 0 and not w.draining and w.seen_at > now - WORKER_FRESH_S
-    ]
-    return sum(offered) - running if offered else None
+def free_slots(pool: PoolId) -> int | None:
+    """Slots that connected workers offer to a pool and that nothing runs in; None when none offers any."""
+    found = overview.load_offered(pool, fresh_s=WORKER_FRESH_S)
+    return found.free if found.workers else None
 
 
 def _position(row: tasks.TaskRow, now: float) -> int:

@@ -31,6 +31,7 @@ from scheduler.policy.types import (
     ResourceView,
     Snapshot,
     Start,
+    TenantId,
     TenantView,
     WaitReason,
     WorkerId,
@@ -148,7 +149,7 @@ def _snapshot(
 ) -> tuple[Snapshot, Look | None, store.Field]:
     pools = store.pool_views(control)
     offers = store.worker_views(control.workers, control.in_flight)
-    look = book.look(_room(pools, offers, starts_max))
+    look = book.look(*_rooms(pools, offers, starts_max))
     field = store.EMPTY_FIELD
     if look is not None:
         demands = {entry.demand for entry in control.in_flight}
@@ -186,16 +187,25 @@ def _without_budget(field: store.Field) -> list[TenantView]:
     return [field.tenants[tenant] for tenant in sorted(priced) if field.tenants[tenant].budget is None]
 
 
-def _room(pools: Mapping[PoolId, PoolView], offers: tuple[WorkerView, ...], starts_max: int) -> dict[PoolId, int]:
-    """Free slots that a worker offers, by pool."""
-    offered: dict[PoolId, int] = defaultdict(int)
-    for offer in offers:
-        offered[offer.pool] += offer.free_slots
-    rooms = {
-        view.id: min(min(view.slots - view.running, offered[view.id]) - view.reserved, starts_max)
+def _rooms(
+    pools: Mapping[PoolId, PoolView], offers: tuple[WorkerView, ...], starts_max: int
+) -> tuple[dict[PoolId, int], dict[PoolId, dict[TenantId, int]]]:
+    """Free slots by pool: those that workers offer to anybody's work, and those that they offer to one tenant's."""
+    left = {
+        view.id: min(view.slots - view.running - view.reserved, starts_max)
         for view in pools.values()
+        if not view.paused
     }
-    return {pool: room for pool, room in rooms.items() if room > 0 and not pools[pool].paused}
+    offered: dict[PoolId, int] = defaultdict(int)
+    own: dict[PoolId, dict[TenantId, int]] = {}
+    for offer in offers:
+        if offer.tenant is None:
+            offered[offer.pool] += offer.free_slots
+        elif offer.free_slots > 0 and left.get(offer.pool, 0) > 0:
+            mine = own.setdefault(offer.pool, {})
+            mine[offer.tenant] = min(mine.get(offer.tenant, 0) + offer.free_slots, left[offer.pool])
+    rooms = {pool: min(room, offered[pool] - pools[pool].reserved) for pool, room in left.items()}
+    return {pool: room for pool, room in rooms.items() if room > 0}, own
 
 
 def _as_used(

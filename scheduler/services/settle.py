@@ -17,6 +17,7 @@ from scheduler.policy.retry import Failure, RetryRule
 from scheduler.policy.settlement import CANCEL_GRACE_S, EndedLease, Verdict, decide_settlement
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import FailureClass, LeaseId, Outcome
+from scheduler.protocol.limits import TIMEOUT_GRACE_S
 from scheduler.services.charging import Billed, charge_attempts
 from scheduler.services.graphs import follow
 from scheduler.services.lessons import learn
@@ -98,7 +99,7 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
 
 
 def reap() -> int:
-    """End leases that nobody picked up or renewed, and cancellations that nobody acknowledged; returns how many.
+    """End leases that nobody picked up or renewed, and timeouts and cancellations that nobody heeded; returns how many.
 
     One that was never picked up spends no attempt: its worker died, or is too busy to come.
     """
@@ -107,6 +108,9 @@ def reap() -> int:
     lost = Failure(FailureClass.LOST, "the worker stopped renewing its lease")
     expired = [Report(lease, Outcome.LOST, lost) for lease in store.load_expired(REAP_MAX)]
     count = handed_back + (len(settle(expired, expired_only=True).states) if expired else 0)
+    late = store.load_overdue_timeouts(grace_s=TIMEOUT_GRACE_S, leases_max=REAP_MAX)
+    over = Failure(FailureClass.TIMEOUT, "no result in time, and the worker did not stop")
+    count += len(settle([Report(lease, Outcome.TIMED_OUT, over) for lease in late]).states) if late else 0
     silent = store.load_overdue_cancellations(grace_s=CANCEL_GRACE_S, leases_max=REAP_MAX)
     cancelled = [Report(lease, Outcome.CANCELLED) for lease in silent]
     return count + (len(settle(cancelled).states) if cancelled else 0)

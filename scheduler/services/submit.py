@@ -150,8 +150,8 @@ def _insert(
     rows = tied.rows
     if not rows:
         return set()
-    sets = [(row.needs, place in prices and prices[place].cost > 0) for place, row in rows]
-    demands = {each: store.demand_id(each[0], priced=each[1]) for each in set(sets)}
+    sets = [(row.needs, place in prices and prices[place].cost > 0, row.labels) for place, row in rows]
+    demands = {each: store.demand_id(each[0], priced=each[1], labels=each[2]) for each in set(sets)}
     ties = [tied.ties.get(place, UNTIED) for place, _ in rows]
     tasks = [
         replace(_new_task(*items[place], row, demands[needs], bound), priced=prices.get(place))
@@ -233,6 +233,7 @@ def _at(error: CronoqError, place: int) -> CronoqError:
 def _asked(submission: Submission) -> dict[str, object]:
     """What few tasks ask for, as far as this one does."""
     asked = {name: getattr(submission, name) for name in ("tolerance_s", "on_miss", "expires_in_s", "max_cost_nano")}
+    asked |= {"labels": dict(submission.labels) or None}
     return {name: value for name, value in asked.items() if value is not None}
 
 

@@ -55,6 +55,15 @@ class PoolRow:
     timeout_s: float | None
 
 
+class WorkerRow(NamedTuple):
+    """A connected worker: slots offered by pool, whose work it takes (None: anybody's), and its labels."""
+
+    id: WorkerId
+    slots: dict[PoolId, int]
+    tenant: TenantId | None
+    labels: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class InFlight:
     """Live leases of one (pool, worker, demand) and what they hold, by position in the demand."""
@@ -88,7 +97,7 @@ class Control:
     pools: list[PoolRow]
     in_flight: list[InFlight]
     near_starts: list[NearStart]
-    workers: list[tuple[WorkerId, dict[PoolId, int]]]
+    workers: list[WorkerRow]
     arrivals: dict[LaneKey, tuple[int, int]]
     folds: int
     always: list[LaneKey]
@@ -125,8 +134,13 @@ def load_control(*, fresh_s: float) -> Control:
         ],
         near_starts=[_near_start(*row) for row in _parsed(near)],
         workers=[
-            (WorkerId(worker), {PoolId(int(pool)): int(slots) for pool, slots in offered.items()})
-            for worker, offered in _parsed(workers)
+            WorkerRow(
+                WorkerId(worker),
+                {PoolId(int(pool)): int(slots) for pool, slots in offered.items()},
+                tenant,
+                frozenset(labels or ()),
+            )
+            for worker, offered, tenant, labels in _parsed(workers)
         ],
         arrivals={_lane_key(*lane): (times, last) for *lane, times, last in _parsed(arrivals)},
         folds=folds,
@@ -310,7 +324,10 @@ def _tenant_views(rows: list[Any], quotas: list[Any], budgets: list[Any]) -> dic
 
 
 def _demand_views(rows: list[Any]) -> dict[DemandId, DemandView]:
-    return {demand: DemandView(demand, tuple(resources), priced) for demand, resources, priced in rows}
+    return {
+        demand: DemandView(demand, tuple(resources), priced, frozenset(labels))
+        for demand, resources, priced, labels in rows
+    }
 
 
 def load_demands(demands: Sequence[DemandId]) -> dict[DemandId, DemandView]:
@@ -318,17 +335,15 @@ def load_demands(demands: Sequence[DemandId]) -> dict[DemandId, DemandView]:
     return _demand_views(queries.fetch(_SQL["read_demands"], {"demands": queries.array(demands)}))
 
 
-def worker_views(
-    workers: Sequence[tuple[WorkerId, dict[PoolId, int]]], in_flight: Sequence[InFlight]
-) -> tuple[WorkerView, ...]:
+def worker_views(workers: Sequence[WorkerRow], in_flight: Sequence[InFlight]) -> tuple[WorkerView, ...]:
     """Free slots by worker and pool: offered less what runs there."""
     busy: dict[tuple[WorkerId, PoolId], int] = {}
     for entry in in_flight:
         busy[entry.worker, entry.pool] = busy.get((entry.worker, entry.pool), 0) + entry.leases
     return tuple(
-        WorkerView(worker, pool, max(0, slots - busy.get((worker, pool), 0)))
-        for worker, offered in workers
-        for pool, slots in offered.items()
+        WorkerView(row.id, pool, max(0, slots - busy.get((row.id, pool), 0)), row.tenant, row.labels)
+        for row in workers
+        for pool, slots in row.slots.items()
     )
 
 

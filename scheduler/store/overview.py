@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
-from scheduler.policy.types import DemandId, PoolId, PriorityClass
+from scheduler.policy.types import DemandId, PoolId, PriorityClass, TenantId
 from scheduler.store import queries
 
 _SQL: Final = queries.load("overview.sql")
@@ -110,6 +110,24 @@ def load_workers(rows_max: int = 100) -> list[WorkerRow]:
             _SQL["read_workers"], {"rows_max": rows_max}
         )
     ]
+
+
+class Offered(NamedTuple):
+    """Workers that offer a pool slots, those of them that a task may go to, and the slots of these that are free."""
+
+    workers: int
+    matching: int
+    free: int
+
+
+def load_offered(
+    pool: PoolId, *, tenant: TenantId | None = None, labels: Sequence[str] = (), fresh_s: float
+) -> Offered:
+    """What workers seen within `fresh_s` offer to a pool, for work of a tenant (None: anybody) that asks for labels."""
+    params = {"pool": pool, "tenant": tenant, "labels": list(labels), "fresh_s": fresh_s}
+    row = queries.fetch_one(_SQL["offered_slots"], params)
+    assert row is not None  # noqa: S101 - an aggregate gives a row
+    return Offered(*row)
 
 
 def load_pools() -> list[PoolRow]:

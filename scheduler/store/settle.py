@@ -136,6 +136,12 @@ def load_expired(leases_max: int) -> list[LeaseId]:
     return [LeaseId(row[0]) for row in queries.fetch(_SQL["expired_leases"], {"leases_max": leases_max})]
 
 
+def load_overdue_timeouts(*, grace_s: float, leases_max: int) -> list[LeaseId]:
+    """Leases of remote workers whose time was over longer than `grace_s` ago."""
+    rows = queries.fetch(_SQL["overdue_timeouts"], {"grace_s": grace_s, "leases_max": leases_max})
+    return [LeaseId(row[0]) for row in rows]
+
+
 def load_overdue_cancellations(*, grace_s: float, leases_max: int) -> list[LeaseId]:
     """Leases that were told to stop longer than `grace_s` ago."""
     rows = queries.fetch(_SQL["overdue_cancellations"], {"grace_s": grace_s, "leases_max": leases_max})

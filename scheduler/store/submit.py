@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 from django.db import transaction
 
+from scheduler.errors import FieldError, Refused
 from scheduler.policy.admission import Admitted, PoolTerms, Priced, Submission
 from scheduler.policy.bounds import Overflow, PoolBounds, TenantBounds
 from scheduler.policy.graph import UnknownDependency
@@ -107,24 +108,39 @@ def _parsed(text: str | None) -> list[list[Any]]:
     return found
 
 
-_demand_ids: dict[tuple[tuple[ResourceId, ...], bool], DemandId] = {}
+_demand_ids: dict[tuple[tuple[ResourceId, ...], bool, tuple[str, ...]], DemandId] = {}
+
+LABELLED_DEMANDS_MAX: Final = 2_000
+"""Sets of labels are made up by submitters, and every one makes lanes of its own."""
 
 
-def demand_id(resources: tuple[ResourceId, ...], *, priced: bool = False) -> DemandId:
-    """The id of a set of resources, added when it is new; one for what is free, one for what costs money.
+def demand_id(resources: tuple[ResourceId, ...], *, priced: bool = False, labels: tuple[str, ...] = ()) -> DemandId:
+    """The id of a set of resources and labels, added when it is new; one for what is free, one for what costs money.
 
     Sets never change, so a process remembers those it has seen, once the transaction that saw them has committed.
+    Raises Refused when there are too many sets of labels.
     """
-    known = _demand_ids.get((resources, priced))
+    known = _demand_ids.get((resources, priced, labels))
     if known is not None:
         return known
-    params = {"resources": list(resources), "priced": priced}
-    row = queries.fetch_one(_SQL["find_demand"], params) or queries.fetch_one(_SQL["add_demand"], params)
+    params = {"resources": list(resources), "priced": priced, "labels": list(labels)}
+    row = queries.fetch_one(_SQL["find_demand"], params)
     if row is None:
-        return demand_id(resources, priced=priced)
+        if labels:
+            _refuse_too_many_sets()
+        row = queries.fetch_one(_SQL["add_demand"], params)
+    if row is None:
+        return demand_id(resources, priced=priced, labels=labels)
     found = DemandId(row[0])
-    transaction.on_commit(partial(_demand_ids.__setitem__, (resources, priced), found))
+    transaction.on_commit(partial(_demand_ids.__setitem__, (resources, priced, labels), found))
     return found
+
+
+def _refuse_too_many_sets() -> None:
+    row = queries.fetch_one(_SQL["count_labelled_demands"])
+    if row is not None and row[0] >= LABELLED_DEMANDS_MAX:
+        detail = f"There are {LABELLED_DEMANDS_MAX} sets of labels already; use tags for what chooses no worker."
+        raise Refused(detail, code="too_many_label_sets", errors=(FieldError(("labels",), detail),))
 
 
 def forget_demands() -> None:

@@ -52,7 +52,7 @@ def _answers(url: str, process: "subprocess.Popen[bytes]") -> bool:
     try:
         with opener.open(f"{url}/healthz", timeout=5) as answer:
             return bool(answer.status == 200)
-    except (urllib.error.URLError, ConnectionError):
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
         return False
 
 

@@ -52,7 +52,7 @@ SELECT
            ORDER BY n.starts_at, n.task_id LIMIT 1000) f
      JOIN task t ON t.id = f.task_id
      WHERE f.held_from <= statement_timestamp() AND t.state IN ('scheduled', 'ready') AND t.attempts = 0)::text,
-    (SELECT json_agg(json_build_array(w.id, w.slots) ORDER BY w.id) FROM worker w
+    (SELECT json_agg(json_build_array(w.id, w.slots, w.tenant_id, w.labels) ORDER BY w.id) FROM worker w
      WHERE NOT w.draining AND w.seen_at > clock_timestamp() - make_interval(secs => %(fresh_s)s))::text,
     -- What came to lanes since the counts were folded: how often, and the last of it (a fold in between may leave as many
     -- as there were); and how often they were folded.
@@ -167,7 +167,7 @@ SELECT 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
                                           (SELECT count(*) FROM lease l WHERE l.tenant_id = t.id) END))
      FROM tenant t LEFT JOIN tenant_state s ON s.tenant_id = t.id
      WHERE t.id IN (SELECT tenant_id FROM lane) AND (t.start_rate IS NOT NULL OR t.max_in_flight IS NOT NULL)),
-    (SELECT json_agg(json_build_array(d.id, d.resource_ids, d.priced)) FROM demand d
+    (SELECT json_agg(json_build_array(d.id, d.resource_ids, d.priced, d.labels)) FROM demand d
      WHERE d.id = ANY(%(needed)s::bigint[])),
     (SELECT json_agg(json_build_array(priority, value)) FROM fair_clock),
     (SELECT json_agg(json_build_array(pool_id, priority, value)) FROM class_credit),
@@ -207,7 +207,7 @@ ON CONFLICT (scope, scope_id, period_start) DO NOTHING
 RETURNING scope_id, id, limit_nano, extract(epoch FROM period_end)::float8;
 
 -- name: read_demands
-SELECT id, resource_ids, priced FROM demand WHERE id = ANY(%(demands)s::bigint[]);
+SELECT id, resource_ids, priced, labels FROM demand WHERE id = ANY(%(demands)s::bigint[]);
 
 -- name: start_tasks
 -- What a plan says, in one statement. Ready tasks start under fresh leases. A task missing from the result was taken, cancelled or moved meanwhile.

@@ -97,6 +97,20 @@ FROM worker w
 ORDER BY w.name, w.id
 LIMIT %(rows_max)s;
 
+-- name: offered_slots
+-- Who offers slots to a pool, who of them takes work of a tenant (NULL: of anybody) with labels, and what those have free.
+SELECT count(*), count(*) FILTER (WHERE o.suits),
+       coalesce(sum(greatest(o.slots - o.busy, 0)) FILTER (WHERE o.suits), 0)::bigint
+FROM (
+    SELECT (w.slots ->> (%(pool)s::bigint)::text)::bigint AS slots,
+           (SELECT count(*) FROM lease l WHERE l.worker_id = w.id AND l.pool_id = %(pool)s::bigint) AS busy,
+           (%(tenant)s::bigint IS NULL OR w.tenant_id IS NULL OR w.tenant_id = %(tenant)s::bigint)
+           AND %(labels)s::varchar[] <@ coalesce(w.labels, '{}') AS suits
+    FROM worker w
+    WHERE NOT w.draining AND w.seen_at > clock_timestamp() - make_interval(secs => %(fresh_s)s)
+      AND w.slots ? (%(pool)s::bigint)::text
+) o;
+
 -- name: read_pools
 SELECT id, name, executor, slots, extract(epoch FROM paused_at)::float8, paused_by, pause_reason FROM pool ORDER BY name;
 

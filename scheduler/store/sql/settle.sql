@@ -104,6 +104,12 @@ SELECT lease_id FROM lease
 WHERE NOT picked_up AND started_at < clock_timestamp() - make_interval(secs => %(after_s)s)
 ORDER BY lease_id LIMIT %(leases_max)s;
 
+-- name: overdue_timeouts
+-- Attempts at remote workers that go on although their time is over. Engines end theirs by themselves.
+SELECT l.lease_id FROM lease l JOIN worker w ON w.id = l.worker_id AND w.kind = 'remote'
+WHERE l.timeout_at < clock_timestamp() - make_interval(secs => %(grace_s)s)
+ORDER BY l.lease_id LIMIT %(leases_max)s;
+
 -- name: overdue_cancellations
 -- Running tasks that were told to stop and did not acknowledge in time.
 SELECT lease_id FROM lease

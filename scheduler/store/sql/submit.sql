@@ -30,12 +30,17 @@ FROM (SELECT last_value - coalesce((SELECT before_task_id FROM fold_mark WHERE i
       FROM task_id_seq OFFSET 0) ids;
 
 -- name: find_demand
-SELECT id FROM demand WHERE resource_ids = %(resources)s::bigint[] AND priced = %(priced)s;
+SELECT id FROM demand
+WHERE resource_ids = %(resources)s::bigint[] AND priced = %(priced)s AND labels = %(labels)s::varchar[];
+
+-- name: count_labelled_demands
+SELECT count(*) FROM demand WHERE labels <> '{}';
 
 -- name: add_demand
 -- Zero rows: another submission added the same set at the same time; look again.
-INSERT INTO demand (resource_ids, priced) VALUES (%(resources)s::bigint[], %(priced)s)
-ON CONFLICT (resource_ids, priced) DO NOTHING
+INSERT INTO demand (resource_ids, priced, labels)
+VALUES (%(resources)s::bigint[], %(priced)s, %(labels)s::varchar[])
+ON CONFLICT (resource_ids, priced, labels) DO NOTHING
 RETURNING id;
 
 -- name: insert_tasks

@@ -1,0 +1,1 @@
+"""Remote workers of one web process: what they offer, are given and report, all of it in batches."""

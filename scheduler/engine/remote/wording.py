@@ -1,0 +1,38 @@
+"""Words leases and stops as the protocol's messages, for either door."""
+
+from __future__ import annotations
+
+import json
+
+from scheduler.engine.remote.seats import News
+from scheduler.policy.remote import Given
+from scheduler.protocol.messages import lease_text
+
+
+def lease_texts(news: News) -> list[str]:
+    """The lease messages."""
+    return [lease_message(given) for given in news.leases]
+
+
+def lease_message(given: Given) -> str:
+    """One lease message."""
+    task = given.task
+    head = {
+        "lease_id": task.lease,
+        "task": task.task,
+        "attempt": task.attempt,
+        "kind": task.kind,
+        "key": task.key,
+        "pool": given.pool,
+        "tenant": given.tenant,
+        "ttl_s": given.ttl_s,
+        "timeout_s": task.timeout_s,
+        "deadline_at": task.deadline_at,
+        "degraded": task.degraded,
+    }
+    return lease_text(head, payload=task.payload or "null", upstream=task.upstream)
+
+
+def stop_texts(news: News) -> str:
+    """Why to stop, by lease."""
+    return json.dumps({str(lease): why for lease, why in news.stops.items()})

@@ -1,0 +1,137 @@
+"""Decides, for a worker's side, what it holds, what it still has to report, and what it says when it comes back.
+
+No I/O, no clock, no threads: one instance lives as long as the worker, over any number of sockets or polls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scheduler.protocol.limits import VERSIONS
+from scheduler.protocol.messages import (
+    Beat,
+    Cancel,
+    Drain,
+    Error,
+    FromServer,
+    Lease,
+    Ping,
+    Ready,
+    Refused,
+    Settled,
+    encode,
+    from_server,
+)
+
+
+class ClientSession:
+    """What a worker knows of its leases."""
+
+    def __init__(
+        self, *, owner: str, slots: Mapping[str, int], labels: Mapping[str, str] | None = None, token: str | None = None
+    ) -> None:
+        self.owner = owner
+        self.slots = dict(slots)
+        self.labels = dict(labels or {})
+        self.worker: str | None = None
+        self.draining = False
+        self._token = token
+        self._held: dict[int, Lease] = {}
+        self._reports: dict[int, str] = {}
+
+    def hello(self) -> str:
+        """The first message of a socket, also after a reconnect: what is held is named, what is not is handed back."""
+        return encode("hello", token=self._token, **self.introduction())
+
+    def introduction(self) -> dict[str, Any]:
+        """The fields of hello, which are also the body of a registration over HTTP."""
+        said: dict[str, Any] = {
+            "protocol": VERSIONS[-1],
+            "owner": self.owner,
+            "pools": sorted(self.slots),
+            "slots": self.slots,
+            "labels": self.labels,
+            "held": sorted(self._held),
+        }
+        return said if self.worker is None else {**said, "worker": self.worker}
+
+    # What comes in
+
+    def receive(self, text: str) -> FromServer | None:
+        """What is new to the worker; None for what is not: another copy of a lease, an unknown type, a late word."""
+        return self.take(from_server(text))
+
+    def take(self, said: FromServer | None) -> FromServer | None:
+        """The same for a message that is parsed already."""
+        match said:
+            case Ready():
+                self.worker = said.worker
+            case Lease():
+                return self._begin(said)
+            case Settled():
+                self._reports.pop(said.lease, None)
+                self._held.pop(said.lease, None)
+            case Refused():
+                self._reports.pop(said.lease, None)
+            case Beat():
+                for lease in said.lost:
+                    self._drop(lease)
+            case Cancel() if said.lease not in self._held:
+                return None
+            case Drain():
+                self.draining = True
+            case Cancel() | Ping() | Error() | None:
+                pass
+        return said
+
+    def _begin(self, said: Lease) -> Lease | None:
+        if said.lease in self._held:
+            return None
+        self._held[said.lease] = said
+        return said
+
+    def _drop(self, lease: int) -> None:
+        self._held.pop(lease, None)
+        self._reports.pop(lease, None)
+
+    # What goes out
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """Leases to renew: running, or ended and not yet acknowledged."""
+        return tuple(self._held)
+
+    @property
+    def unsettled(self) -> tuple[str, ...]:
+        """Reports that were not acknowledged: they are sent again after a reconnect, which does no harm."""
+        return tuple(self._reports.values())
+
+    def is_held(self, lease: int) -> bool:
+        """Whether the lease is still this worker's, as far as it knows."""
+        return lease in self._held
+
+    def ttl_s(self) -> float | None:
+        """The shortest time of a lease held."""
+        return min((lease.ttl_s for lease in self._held.values() if lease.ttl_s > 0), default=None)
+
+    def free(self, pool: str) -> int:
+        """Slots of a pool that nothing runs in."""
+        busy = sum(1 for lease in self._held.values() if lease.body.get("pool") == pool)
+        return max(0, self.slots.get(pool, 0) - busy)
+
+    def heartbeat(self) -> str | None:
+        """A heartbeat for all that is held; None when nothing is."""
+        return encode("heartbeat", leases=list(self._held)) if self._held else None
+
+    def report(self, kind: str, lease: int, **fields: object) -> str | None:
+        """A `complete`, `fail` or `release`, kept until it is acknowledged; None when the lease is not held."""
+        if lease not in self._held:
+            return None
+        text = self._reports[lease] = encode(kind, lease_id=lease, **fields)
+        return text
+
+
+def pong(said: Ping) -> str:
+    """The answer to a ping."""
+    return encode("pong", n=said.n)

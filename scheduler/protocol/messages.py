@@ -1,0 +1,275 @@
+"""Decides what a message of either side looks like, and says of a wrong one which field is wrong and why.
+
+Messages are JSON objects with a `type`. Fields that are not known here are ignored, so that later versions may add
+some. It never decides what a message leads to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from scheduler.protocol.fields import BadMessage, Fields
+from scheduler.protocol.limits import LEASES_MAX, POOLS_MAX, SLOTS_MAX
+
+CLASSES: Final = (
+    "error", "throttled", "overloaded", "capacity", "timeout", "permanent", "provider_billing", "cancelled",
+)  # fmt: skip
+"""Why an attempt failed. `cancelled` ends the task as cancelled; `permanent` and `provider_billing` end it for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """A worker introduces itself; `slots` are leases at once by pool. `worker` and `held` are for coming back."""
+
+    protocol: int
+    owner: str
+    slots: Mapping[str, int]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    token: str | None = None
+    worker: str | None = None
+    held: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The worker works on these leases and wants to keep them."""
+
+    leases: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """An attempt succeeded. `actual` are measured amounts of limits by name."""
+
+    lease: int
+    result: object = None
+    usage: Mapping[str, Any] | None = None
+    actual: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """An attempt failed; another follows not before `retry_after_s`, if one follows."""
+
+    lease: int
+    failure_class: str
+    message: str
+    retry_after_s: float | None = None
+    usage: Mapping[str, Any] | None = None
+    actual: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """An attempt was not made, or is not to count: the task goes back, and starts not before `retry_after_s`."""
+
+    lease: int
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """From a worker: give me nothing new. From the server: finish what you have, then go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Show that you have read everything so far."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """Everything up to that ping was read."""
+
+    n: int
+
+
+Report = Complete | Fail | Release
+FromWorker = Hello | Heartbeat | Report | Drain | Pong
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The worker is known under this id, and these are its slots."""
+
+    worker: str
+    granted: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """An attempt to make. `body` is the message as it came."""
+
+    lease: int
+    ttl_s: float
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A report was taken and what the task came to; `stale`: the lease had ended, and nothing was changed."""
+
+    lease: int
+    state: str | None
+    stale: bool = False
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A report cannot be taken as it is; the lease is still the worker's."""
+
+    lease: int
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Answer to a heartbeat: leases that were kept, those to stop and why, and those that are not the worker's."""
+
+    kept: tuple[int, ...]
+    cancel: Mapping[int, str]
+    lost: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop this attempt: its task was `cancelled`, or its time is over (`timeout`)."""
+
+    lease: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """A message was not understood."""
+
+    code: str
+    detail: str
+
+
+FromServer = Ready | Lease | Settled | Refused | Beat | Cancel | Drain | Ping | Error
+
+
+def decode(text: str) -> Fields:
+    """The fields of a message. Raises BadMessage."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage("not_json", f"The message is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise BadMessage("not_an_object", "A message is a JSON object with a `type`.")
+    return Fields(value)
+
+
+def encode(kind: str, /, **fields: object) -> str:
+    """A message; fields that are None are left out."""
+    said = {name: value for name, value in fields.items() if value is not None}
+    return json.dumps({"type": kind, **said}, separators=(",", ":"), allow_nan=False)
+
+
+def from_worker(text: str) -> FromWorker | None:
+    """What a worker said; None for a type that is not known. Raises BadMessage."""
+    said = decode(text)
+    read = _FROM_WORKER.get(said.text("type", chars_max=64))
+    return None if read is None else read(said)
+
+
+def hello(said: Fields) -> Hello:
+    """An introduction. `slots` is a number for each of `pools`, or a number by pool. Raises BadMessage."""
+    return Hello(
+        protocol=said.id("protocol"),
+        owner=said.text("owner", chars_max=200),
+        slots=_slots(said),
+        labels=said.texts("labels"),
+        token=said.optional_text("token"),
+        worker=said.optional_text("worker"),
+        held=said.ids("held", count_max=LEASES_MAX),
+    )
+
+
+def _slots(said: Fields) -> dict[str, int]:
+    count = said.value("slots")
+    slots = {}
+    for pool in said.names("pools", count_max=POOLS_MAX):
+        number = count.get(pool) if isinstance(count, dict) else count
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= SLOTS_MAX:
+            raise BadMessage("bad_field", f"slots: from 1 to {SLOTS_MAX} for the pool {pool!r}.", "slots")
+        slots[pool] = number
+    return slots
+
+
+def _complete(said: Fields) -> Complete:
+    return Complete(said.id("lease_id"), said.value("result"), said.optional_object("usage"), said.numbers("actual"))
+
+
+def _fail(said: Fields) -> Fail:
+    return Fail(
+        said.id("lease_id"),
+        said.one_of("class", CLASSES),
+        said.text("message", default=""),
+        said.optional_seconds("retry_after"),
+        said.optional_object("usage"),
+        said.numbers("actual"),
+    )
+
+
+_FROM_WORKER: Final[Mapping[str, Callable[[Fields], FromWorker]]] = {
+    "hello": hello,
+    "heartbeat": lambda said: Heartbeat(said.ids("leases", count_max=LEASES_MAX)),
+    "complete": _complete,
+    "fail": _fail,
+    "release": lambda said: Release(said.id("lease_id"), said.optional_seconds("retry_after")),
+    "drain": lambda _: Drain(),
+    "pong": lambda said: Pong(said.id("n")),
+}
+
+
+def from_server(text: str) -> FromServer | None:
+    """What the server said; None for a type that is not known. Raises BadMessage."""
+    said = decode(text)
+    read = _FROM_SERVER.get(said.text("type", chars_max=64))
+    return None if read is None else read(said)
+
+
+def _ready(said: Fields) -> Ready:
+    return Ready(said.text("worker"), {pool: int(n) for pool, n in said.numbers("granted_slots").items()})
+
+
+def _settled(said: Fields) -> Settled:
+    detail = said.text("detail", default="")
+    return Settled(said.id("lease_id"), said.optional_text("state"), said.flag("stale"), detail)
+
+
+_FROM_SERVER: Final[Mapping[str, Callable[[Fields], FromServer]]] = {
+    "ready": _ready,
+    "lease": lambda said: Lease(said.id("lease_id"), said.optional_seconds("ttl_s") or 0.0, said.said),
+    "settled": _settled,
+    "refused": lambda said: Refused(said.id("lease_id"), said.text("code"), said.text("detail", default="")),
+    "beat": lambda said: Beat(said.ids("kept"), said.texts_by_id("cancel"), said.ids("lost")),
+    "cancel": lambda said: Cancel(said.id("lease_id"), said.text("reason", default="cancelled")),
+    "drain": lambda _: Drain(),
+    "ping": lambda said: Ping(said.id("n")),
+    "error": lambda said: Error(said.text("code"), said.text("detail", default="")),
+}
+
+
+def lease_text(head: Mapping[str, object], *, payload: str, upstream: str | None) -> str:
+    """A lease message; payload and upstream are JSON text already and are not parsed on their way through."""
+    start = encode("lease", **head)[:-1]
+    parts = [start, ',"payload":', payload]
+    if upstream is not None:
+        parts += [',"upstream":', upstream]
+    return "".join([*parts, "}"])
+
+
+def beat_text(kept: Sequence[int], cancel: Mapping[int, str], lost: Sequence[int]) -> str:
+    """The answer to a heartbeat."""
+    stops = {str(lease): reason for lease, reason in cancel.items()}
+    return encode("beat", kept=list(kept), cancel=stops, lost=list(lost))
