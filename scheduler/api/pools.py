@@ -16,8 +16,8 @@ from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
 from scheduler.engine.executors.http_config import HttpConfig, HttpConfigError
-from scheduler.engine.executors.llm_config import LlmConfig, LlmConfigError
 from scheduler.errors import FieldError, Refused
+from scheduler.providers.llm_config import LlmConfig, LlmConfigError
 from scheduler.reads.pool_why import pool_why
 from scheduler.reads.pools import list_pools, pool_detail
 from scheduler.reads.scale import pool_scale

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, Protocol
@@ -28,6 +29,7 @@ from scheduler.policy.payload import fault_in_json
 from scheduler.policy.retry import Failure
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import FailureClass, LeasedTask, LeaseId, Outcome
+from scheduler.providers.usage import Usage
 from scheduler.services.settle import Report
 
 logger = logging.getLogger(__name__)
@@ -111,6 +113,10 @@ class Context:
         """The names in `upstream` that have no success to show."""
         return tuple(name for name, parent in self.upstream.items() if parent["state"] != TaskState.SUCCEEDED)
 
+    def bill(self, usage_so_far: Callable[[], Usage | None]) -> None:
+        """See `AttemptContext`."""
+        self._running.usage_so_far = usage_so_far
+
     def is_cancelled(self) -> bool:
         """Whether the attempt was told to stop, whatever for."""
         return self._running.stop is not None
@@ -122,7 +128,7 @@ class Running:
     `valid_until` is the monotonic time after which its lease may be somebody else's.
     """
 
-    __slots__ = ("executor", "leased", "names", "stop", "task", "ttl_s", "valid_until")
+    __slots__ = ("executor", "leased", "names", "stop", "task", "ttl_s", "usage_so_far", "valid_until")
 
     def __init__(self, leased: LeasedTask, names: Names, executor: Executor, *, ttl_s: float) -> None:
         self.leased = leased
@@ -132,6 +138,7 @@ class Running:
         self.valid_until = time.monotonic() + ttl_s
         self.stop: Stop | None = None
         self.task: asyncio.Task[None] | None = None
+        self.usage_so_far: Callable[[], Usage | None] | None = None
 
     @property
     def lease(self) -> LeaseId:
@@ -181,12 +188,14 @@ class Running:
         except TimeoutError:
             if limit is not None and limit.expired():
                 failure = Failure(FailureClass.TIMEOUT, f"no result within {leased.timeout_s:g} s")
-                return Report(self.lease, Outcome.TIMED_OUT, failure, quota=self.names.quota)
+                return Report(
+                    self.lease, Outcome.TIMED_OUT, failure, usage=self._cost(), quota=self.names.quota
+                )
             return self._failed(Failure(FailureClass.TIMEOUT, "the handler's own time limit passed"))
         except HandBack as back:
             return Report(self.lease, Outcome.RELEASED, Failure(FailureClass.ERROR, back.message, back.retry_after))
         except AttemptFailed as error:
-            return self._failed(_failure(error), usage=_usage(error))
+            return self._failed(_failure(error), error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a handler may raise anything; the next attempt may not
             message = _said(error)
             logger.info("task %s attempt %s failed: %s", leased.task, leased.attempt, message)
@@ -204,23 +213,38 @@ class Running:
         if len(text) > RESULT_BYTES_MAX:
             said = f"The result has {len(text)} bytes; at most {RESULT_BYTES_MAX} can be stored."
             return self._failed(Failure(FailureClass.PERMANENT, said))
-        usage = orjson.dumps(result.usage.as_json()).decode() if result.usage is not None else None
         return Report(
             self.lease,
             Outcome.SUCCEEDED,
             result=text.decode(),
-            usage=usage,
+            usage=_as_text(result.usage),
             actual=result.actual or {},
-            quota=self.names.quota,
+            quota=result.quota or self.names.quota,
         )
 
-    def _failed(self, failure: Failure, usage: str | None = None) -> Report:
-        return Report(self.lease, Outcome.FAILED, failure, usage=usage, quota=self.names.quota)
+    def _failed(self, failure: Failure, error: AttemptFailed | None = None) -> Report:
+        if error is None:
+            return Report(self.lease, Outcome.FAILED, failure, usage=self._cost(), quota=self.names.quota)
+        return Report(
+            self.lease,
+            Outcome.FAILED,
+            failure,
+            usage=_as_text(error.usage),
+            actual=error.actual or {},
+            quota=error.quota or self.names.quota,
+        )
 
     def _stopped(self, *, began: bool = False) -> Report:
         """`began`: the handler was under way, and may have cost something that nobody will report."""
         outcome = Outcome.CANCELLED if self.stop is Stop.CANCELLED else Outcome.RELEASED
-        return Report(self.lease, outcome, began=began)
+        cost = self._cost()
+        # Who can tell its cost and has none has sent nothing yet.
+        began = began and (self.usage_so_far is None or cost is not None)
+        return Report(self.lease, outcome, usage=cost, began=began)
+
+    def _cost(self) -> str | None:
+        """What the attempt has cost until it was stopped: a call that was sent is billed, whoever gave up on it."""
+        return None if self.usage_so_far is None else _as_text(self.usage_so_far())
 
 
 def _failure(error: AttemptFailed) -> Failure:
@@ -243,5 +267,5 @@ def _said(error: BaseException) -> str:
         return f"{name}, which cannot be shown as text"
 
 
-def _usage(error: AttemptFailed) -> str | None:
-    return None if error.usage is None else orjson.dumps(error.usage.as_json()).decode()
+def _as_text(usage: Usage | None) -> str | None:
+    return None if usage is None else orjson.dumps(usage.as_json()).decode()

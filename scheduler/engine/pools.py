@@ -13,9 +13,9 @@ from scheduler.engine.attempt import Executor, Names
 from scheduler.engine.executors.http import HttpExecutor
 from scheduler.engine.executors.http_config import HttpConfig, HttpConfigError
 from scheduler.engine.executors.llm import LlmExecutor
-from scheduler.engine.executors.llm_config import LlmConfig, LlmConfigError
 from scheduler.engine.executors.python import Handler, HandlerError, PythonExecutor, load_handler
 from scheduler.policy.types import PoolId, TenantId
+from scheduler.providers.llm_config import LlmConfig, LlmConfigError
 from scheduler.reads.engine import ServedPool
 
 logger = logging.getLogger(__name__)

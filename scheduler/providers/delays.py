@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from scheduler.providers.fields import error_object, header, mapping, text
 
@@ -18,6 +19,7 @@ DELAY_MAX_S: Final = 24 * 3600.0
 """A longer wait is taken for a mistake or a sentinel."""
 
 VALUE_CHARS_MAX: Final = 64
+_QUOTA_ZONE: Final = ZoneInfo("America/Los_Angeles")
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _GO_PART = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:h|ms|m|s|us|µs|μs|ns)"
@@ -93,6 +95,13 @@ def provider_now(headers: Mapping[str, str], *, now: float) -> float:
     date = header(headers, "date")
     moment = parse_moment(date) if date is not None and len(date) <= VALUE_CHARS_MAX else None
     return now if moment is None else moment
+
+
+def until_quota_day_ends_s(now: float) -> float:
+    """Seconds until the next midnight in US Pacific time, when Gemini's daily quotas are whole again; above 0."""
+    here = datetime.fromtimestamp(now, _QUOTA_ZONE)
+    midnight = datetime.combine(here.date() + timedelta(days=1), time.min, _QUOTA_ZONE)
+    return midnight.timestamp() - now
 
 
 def believable(delay_s: float) -> float | None:

@@ -82,9 +82,9 @@ def _lay(works: tuple[Work, ...], setup: Setup, speed: float, provider: Provider
     for name, pool in setup.pools.items():
         needs = setup.needs(name)
         config: dict[str, object] = {"base_url": provider.base_url, "model": provider.model}
-        for key, counts in (("quota_resource", Counts.REQUESTS), ("tokens_resource", Counts.TOKENS)):
-            found = next((need for need in needs if setup.limits[need].counts is counts), None)
-            config |= {} if found is None else {key: found}
+        found = {counts: need for need in reversed(needs) for counts in (setup.limits[need].counts,)}
+        config |= {"quota_resource": found[Counts.REQUESTS]} if Counts.REQUESTS in found else {}
+        config |= {"tokens": {found[Counts.TOKENS]: {}}} if Counts.TOKENS in found else {}
         config |= {} if provider.api_key_env is None else {"api_key_env": provider.api_key_env}
         settings = PoolSettings(config=config, slots=pool.slots, slots_max=pool.slots)
         add_pool(name, "llm", settings, actor=ACTOR)

@@ -15,7 +15,8 @@ from scheduler.engine.executors.base import (
     ExecutionResult,
 )
 from scheduler.engine.executors.llm import LlmExecutor
-from scheduler.engine.executors.llm_config import LlmConfig
+from scheduler.providers.llm_config import LlmConfig
+from scheduler.providers.usage import Usage
 from tests.support.canned import CannedServer, canned_server
 
 CHAT: dict[str, object] = {"messages": [{"role": "user", "content": "Say hello."}]}
@@ -40,6 +41,10 @@ class Attempt:
     deadline: float | None = None
     upstream: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    usage_so_far: Callable[[], Usage | None] | None = None
+
+    def bill(self, usage_so_far: Callable[[], Usage | None]) -> None:
+        self.usage_so_far = usage_so_far
 
     def is_cancelled(self) -> bool:
         return self.on_ask()

@@ -80,7 +80,7 @@ def test_the_key_is_sent_and_the_payload_is_what_was_asked(monkeypatch: pytest.M
         assert value_of(result)["text"] == "Hi"
         assert value_of(result)["refusal"] == "No."
         assert result.usage is not None
-        assert result.usage.source is UsageSource.UNKNOWN
+        assert (result.usage.source, result.usage.output_visible) == (UsageSource.ESTIMATED, 1)
         assert "authorization: bearer secret" in canned.heads[0].lower()
         assert canned.heads[0].startswith("POST /v1/chat/completions ")
         assert canned.bodies[0] == {**CHAT, "model": "m", "temperature": 0.5, "tools": [{"type": "function"}]}
@@ -123,7 +123,7 @@ def test_a_stream_always_asks_for_its_usage_and_leaves_the_connection_usable() -
     async def use(executor: LlmExecutor, canned: CannedServer) -> None:
         for _ in range(3):
             result = await executor.run(Attempt(), {**STREAM, "stream_options": {"include_obfuscation": False}})
-            assert result.usage == Usage(input_uncached=3, output_visible=1)
+            assert result.usage == Usage(input_uncached=3, output_visible=1, model="m")
         assert canned.bodies[0]["stream_options"] == {"include_obfuscation": False, "include_usage": True}
         assert canned.connections == 1
 

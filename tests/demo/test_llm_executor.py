@@ -16,9 +16,9 @@ from scheduler.engine.executors.base import (
     Retryable,
 )
 from scheduler.engine.executors.llm import LlmExecutor
-from scheduler.engine.executors.llm_config import LlmConfig
 from scheduler.engine.executors.quota_gate import PROCESS_GATES
 from scheduler.policy.types import FailureClass
+from scheduler.providers.llm_config import LlmConfig
 from scheduler.providers.usage import UsageSource
 from tests.demo.calls import CHAT, STREAM, Attempt, failure_of, failure_with_canned, run, run_one, value_of, with_canned
 from tests.support.canned import CannedServer, event_stream
@@ -28,7 +28,7 @@ from tests.support.provider import RunningProvider, running_provider
 
 
 def test_a_chat_returns_its_text_and_what_it_used(provider: RunningProvider) -> None:
-    result = run_one(provider.url, CHAT, tokens_resource="openai-tokens")
+    result = run_one(provider.url, CHAT, tokens={"tpm": {"weights": {"output": 5}}})
     value = value_of(result)
     assert value["text"].startswith("sim-small heard: Say hello.")
     assert (value["model"], value["finish_reason"]) == ("sim-small", "stop")
@@ -38,7 +38,7 @@ def test_a_chat_returns_its_text_and_what_it_used(provider: RunningProvider) -> 
     assert value["usage"] == result.usage.as_json()
     stats = provider.stats()
     assert (stats["tokens_in"], stats["tokens_out"]) == (result.usage.input_total, result.usage.output_total)
-    assert result.actual == {"openai-tokens": float(result.usage.total)}
+    assert result.actual == {"tpm": result.usage.input_total + 5.0 * result.usage.output_total}
 
 
 def test_a_streamed_chat_returns_the_same_as_a_whole_one(provider: RunningProvider) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.providers.chat_stream import ChatStream
+from scheduler.providers.chat_answers import ChatStream
 from scheduler.providers.sse import EventDecoder, ServerSentEvent
 from scheduler.providers.usage import Usage
 

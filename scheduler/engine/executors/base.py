@@ -7,7 +7,7 @@ and settlement does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,6 +74,9 @@ class AttemptContext(Protocol):
     def missing(self) -> tuple[str, ...]:
         """The names in `upstream` that have no success to show."""
 
+    def bill(self, usage_so_far: Callable[[], Usage | None]) -> None:
+        """Say how to find out what the attempt has cost, should it be stopped before it can tell by itself."""
+
     def is_cancelled(self) -> bool:
         """Whether somebody asked for the attempt to stop; cheap enough to ask often."""
 
@@ -82,17 +85,25 @@ class AttemptContext(Protocol):
 class ExecutionResult:
     """A success. `value` is JSON; `actual` corrects the amounts of resources that were estimated at dispatch.
 
-    `rate_limits` is what the provider said is left; it may lower a level, never raise one.
+    `rate_limits` is what the provider said is left; it may lower a level, never raise one. `quota` names the limits
+    that stand for the provider's account; empty: those of the pool.
     """
 
     value: object
     usage: Usage | None = None
     actual: Mapping[str, float] | None = None
     rate_limits: RateLimits | None = None
+    quota: tuple[str, ...] = ()
 
 
 class AttemptFailed(Exception):
-    """The attempt was made and did not succeed. `usage` is what it cost all the same, as far as that is known."""
+    """The attempt was made and did not succeed. `usage` is what it cost all the same, as far as that is known.
+
+    `actual` and `quota` are as in `ExecutionResult`.
+    """
+
+    actual: Mapping[str, float] | None = None
+    quota: tuple[str, ...] = ()
 
     def __init__(self, message: str, *, usage: Usage | None = None) -> None:
         super().__init__(message)

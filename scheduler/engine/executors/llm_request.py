@@ -1,7 +1,8 @@
-"""A task's payload as a request to an OpenAI-compatible API.
+"""A task's payload as a request to a model's API.
 
-Decides which payloads are calls at all, and the few things that we set in them: the model where none is named, the
-usage report of a stream, and no tools for an attempt that should only answer. It must never change what was asked.
+Decides which payloads are calls at all, of which API and model, and the few things that we set in them: the model where
+none is named, the most that may be written, the usage report of a stream, and no tools for an attempt that should only
+answer. It must never change anything else of what was asked.
 """
 
 from __future__ import annotations
@@ -10,72 +11,135 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 from scheduler.engine.executors.base import Permanent
-from scheduler.engine.executors.llm_config import LlmConfig
+from scheduler.engine.executors.llm_apis import APIS
 from scheduler.providers.fields import count, mapping, text
+from scheduler.providers.llm_config import ApiName, LlmConfig, ModelTerms
 from scheduler.providers.usage import estimate_tokens
 
-OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_tokens")
-TOOL_FIELDS: Final = ("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
+TOOL_FIELDS: Final = (
+    "tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "functions", "function_call",
+)  # fmt: skip
+ONLY_IN_RESPONSES: Final = ("instructions", "reasoning", "max_output_tokens", "previous_response_id")
+OPENAI_HOSTS: Final = ("openai.com", "openai.azure.com", "cognitiveservices.azure.com")
+MESSAGES_OUTPUT_DEFAULT_TOKENS: Final = 4096
+"""The messages API insists on a limit: for payloads and pools that name none."""
+THINKING_TOKENS_MIN: Final = 1024
+"""The messages API takes no smaller budget for thinking, and none that is not below the limit of the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the attempt may do beyond what was asked: at most so many tokens, no tools, another model."""
+
+    output_tokens: int | None = None
+    answer_only: bool = False
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LlmRequest:
     """A request ready to be sent. `input_tokens_estimate` is for calls whose usage is never reported."""
 
-    path: str
+    api: ApiName
+    terms: ModelTerms
     body: bytes
     model: str
-    embeds: bool
     streams: bool
     input_tokens_estimate: int
 
 
-def build_request(
-    config: LlmConfig, payload: object, *, answer_only: bool, max_output_tokens: int | None = None
-) -> LlmRequest:
-    """Build the request; `max_output_tokens` is what its budgets pay for.
-
-    Raises Permanent, with a sentence, when the payload is no call.
-    """
+def build_request(config: LlmConfig, payload: object, bounds: Bounds) -> LlmRequest:
+    """Build the request. Raises Permanent, with a sentence, when the payload is no call."""
     if not isinstance(payload, Mapping):
         raise Permanent("the payload must be an object with 'messages' or 'input'")
     fields = dict(payload)
-    embeds = "input" in fields
-    if embeds == ("messages" in fields):
-        raise Permanent("the payload must hold 'messages' (a chat) or 'input' (embeddings), and not both")
-    if not embeds and not (isinstance(fields["messages"], list) and fields["messages"]):
-        raise Permanent("'messages' must be a list that is not empty")
-    model = text(fields.get("model")) or config.model
+    model = bounds.model or text(fields.get("model")) or config.model
     if model is None:
         raise Permanent("the payload names no 'model' and the pool has no default")
+    terms = config.terms_of(model)
+    api = _api_of(fields, terms)
+    fields.pop("api", None)
     fields["model"] = model
-    streams = not embeds and fields.get("stream") is True
-    if embeds:
+    streams = api is not ApiName.EMBEDDINGS and fields.get("stream") is True
+    if api is ApiName.EMBEDDINGS:
         fields.pop("stream", None)
-    if streams:
+    elif streams and api is ApiName.CHAT:
         fields["stream_options"] = {**mapping(fields.get("stream_options")), "include_usage": True}
-    if max_output_tokens is not None and not embeds:
-        fields |= _clamped(fields, max_output_tokens)
-    if answer_only:
-        fields = {name: value for name, value in fields.items() if name not in TOOL_FIELDS}
+    if bounds.answer_only:
+        fields = _without_tools(fields, api)
+    _limit_output(fields, api, [terms.max_output_tokens, bounds.output_tokens], base_url=terms.endpoint.base_url)
     try:
         body = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise Permanent("the payload cannot be written as JSON") from error
-    asked = fields["input"] if embeds else fields["messages"]
+    asked = [fields.get(name) for name in (APIS[api].asked, "system", "instructions", "tools")]
     return LlmRequest(
-        path="/embeddings" if embeds else "/chat/completions",
+        api=api,
+        terms=terms,
         body=body,
         model=model,
-        embeds=embeds,
         streams=streams,
-        input_tokens_estimate=estimate_tokens(json.dumps(asked, ensure_ascii=False)),
+        input_tokens_estimate=estimate_tokens(json.dumps([each for each in asked if each], ensure_ascii=False)),
     )
 
 
-def _clamped(fields: Mapping[str, object], tokens: int) -> dict[str, int]:
-    """The limits of the output that the request names, lowered; one where it names none."""
-    named = [name for name in OUTPUT_FIELDS if count(fields.get(name))] or ["max_tokens"]
-    return {name: min(tokens, count(fields.get(name)) or tokens) for name in named}
+def _api_of(fields: Mapping[str, object], terms: ModelTerms) -> ApiName:
+    """The API that the payload names, else the pool; else its shape tells. Raises Permanent."""
+    named = fields.get("api")
+    if named is not None and named not in {each.value for each in ApiName}:
+        raise Permanent(f"'api' must be one of {', '.join(ApiName)}")
+    if ("input" in fields) == ("messages" in fields):
+        raise Permanent("the payload must hold 'messages' or 'input', and not both")
+    api = ApiName(str(named)) if named is not None else terms.api
+    if api is None and "messages" in fields:
+        api = ApiName.CHAT
+    elif api is None:
+        api = ApiName.RESPONSES if any(name in fields for name in ONLY_IN_RESPONSES) else ApiName.EMBEDDINGS
+    asked = APIS[api].asked
+    if asked not in fields:
+        raise Permanent(f"a call of the {api.value} API must hold {asked!r}")
+    if asked == "messages" and not (isinstance(fields["messages"], list) and fields["messages"]):
+        raise Permanent("'messages' must be a list that is not empty")
+    return api
+
+
+def _without_tools(fields: dict[str, object], api: ApiName) -> dict[str, object]:
+    """Leave the tools out; where the messages API needs them to understand what was said before, forbid their use."""
+    if api is ApiName.MESSAGES and "tools" in fields and '"tool_use"' in json.dumps(fields["messages"], default=str):
+        return {**fields, "tool_choice": {"type": "none"}}
+    return {name: value for name, value in fields.items() if name not in TOOL_FIELDS}
+
+
+def _limit_output(fields: dict[str, object], api: ApiName, bounds: list[int | None], *, base_url: str) -> None:
+    """Set the smallest of what was asked and what may be written, in the fields that the payload uses."""
+    named = [name for name in APIS[api].output_limits if fields.get(name) is not None]
+    asked = [n for name in named if (n := count(fields[name])) is not None]
+    known = [n for n in (*asked, *bounds) if n is not None]
+    if not known and api is ApiName.MESSAGES:
+        known = [MESSAGES_OUTPUT_DEFAULT_TOKENS]
+    if not known or api is ApiName.EMBEDDINGS:
+        return
+    most = min(known)
+    for name in named or [_output_limit(api, base_url)]:
+        fields[name] = most
+    thinking = mapping(fields.get("thinking"))
+    budget = count(thinking.get("budget_tokens"))
+    if api is ApiName.MESSAGES and budget is not None and budget >= most:
+        if most > THINKING_TOKENS_MIN:
+            fields["thinking"] = {**thinking, "budget_tokens": most - 1}
+        else:
+            del fields["thinking"]
+
+
+def _output_limit(api: ApiName, base_url: str) -> str:
+    """The field that bounds the output where the payload names none.
+
+    OpenAI's newer models refuse the older name of chat completions; compatible providers may ignore the newer one, and
+    a limit that is ignored is no limit.
+    """
+    host = urlsplit(base_url).hostname or ""
+    older = api is ApiName.CHAT and not host.endswith(OPENAI_HOSTS)
+    return APIS[api].output_limits[1 if older else 0]
