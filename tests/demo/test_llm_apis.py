@@ -33,7 +33,7 @@ READS_FREE = {"itpm": {"weights": {"cache_read": 0, "output": 0}, "reserve": "no
 BY_API = pytest.mark.parametrize("payload", [CHAT, RESPONSES, MESSAGES], ids=["chat", "responses", "messages"])
 
 
-def sent_by(payload: dict[str, object], *, attempt: Attempt | None = None, **config: object) -> dict[str, Any]:
+def sent_by(payload: dict[str, object], *, attempt: Attempt | None = None, **config: Any) -> dict[str, Any]:
     """What reaches the provider, whatever it answers."""
     bodies: list[dict[str, object]] = []
 
@@ -285,7 +285,7 @@ def test_a_call_that_was_stopped_tells_what_it_has_cost(provider: RunningProvide
     ],
 )
 def test_payload_pool_and_shape_decide_the_api(
-    monkeypatch: pytest.MonkeyPatch, payload: object, config: dict[str, object], path: str, header: str
+    monkeypatch: pytest.MonkeyPatch, payload: object, config: dict[str, Any], path: str, header: str
 ) -> None:
     monkeypatch.setenv("CANNED_KEY", "secret")
     heads: list[str] = []
@@ -330,7 +330,7 @@ def test_what_is_no_call_of_the_api_is_permanent(
     ],
 )
 def test_no_call_may_write_more_than_its_bounds(
-    payload: dict[str, object], config: dict[str, object], field: str, most: int
+    payload: dict[str, object], config: dict[str, Any], field: str, most: int
 ) -> None:
     sent = sent_by(payload, **config)
     names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
