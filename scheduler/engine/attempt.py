@@ -188,9 +188,7 @@ class Running:
         except TimeoutError:
             if limit is not None and limit.expired():
                 failure = Failure(FailureClass.TIMEOUT, f"no result within {leased.timeout_s:g} s")
-                return Report(
-                    self.lease, Outcome.TIMED_OUT, failure, usage=self._cost(), quota=self.names.quota
-                )
+                return Report(self.lease, Outcome.TIMED_OUT, failure, usage=self._cost(), quota=self.names.quota)
             return self._failed(Failure(FailureClass.TIMEOUT, "the handler's own time limit passed"))
         except HandBack as back:
             return Report(self.lease, Outcome.RELEASED, Failure(FailureClass.ERROR, back.message, back.retry_after))

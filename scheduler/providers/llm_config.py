@@ -238,7 +238,7 @@ def _number(config: Mapping[str, object], name: str, default: float, *, most: fl
 def _usd(config: Mapping[str, object], name: str) -> str | None:
     amount = _text(config, name)
     if amount is not None and not _USD.fullmatch(amount):
-        raise LlmConfigError(f"{name!r}: write an amount of dollars as text, like \"12.50\".")
+        raise LlmConfigError(f'{name!r}: write an amount of dollars as text, like "12.50".')
     return amount
 
 
