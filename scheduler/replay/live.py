@@ -85,6 +85,8 @@ def _lay(works: tuple[Work, ...], setup: Setup, speed: float, provider: Provider
         found = {counts: need for need in reversed(needs) for counts in (setup.limits[need].counts,)}
         config |= {"quota_resource": found[Counts.REQUESTS]} if Counts.REQUESTS in found else {}
         config |= {"tokens": {found[Counts.TOKENS]: {}}} if Counts.TOKENS in found else {}
+        # It is about limits: what the provider is paid is between it and whoever names its key.
+        config |= {"ceiling_input_usd_per_mtok": "0", "ceiling_output_usd_per_mtok": "0"}
         config |= {} if provider.api_key_env is None else {"api_key_env": provider.api_key_env}
         settings = PoolSettings(config=config, slots=pool.slots, slots_max=pool.slots)
         add_pool(name, "llm", settings, actor=ACTOR)
