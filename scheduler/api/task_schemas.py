@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import orjson
 from pydantic import ConfigDict, Field, model_validator
@@ -24,8 +24,8 @@ from scheduler.policy.explain import Reason as WaitingReason
 from scheduler.policy.fixed_starts import OnMiss
 from scheduler.policy.graph import EDGES_PER_TASK_MAX
 from scheduler.policy.payload import fault_in_json
-from scheduler.policy.types import PriorityClass
-from scheduler.reads.tasks import AttemptRow, LeaseRow, TaskDetail, TaskRow
+from scheduler.policy.types import PriorityClass, RunId
+from scheduler.reads.tasks import ID_MAX, AttemptRow, LeaseRow, TaskDetail, TaskRow
 from scheduler.reads.why import Explanation
 from scheduler.services.submit import BATCH_TASKS_MAX, Accepted
 
@@ -77,6 +77,9 @@ class TaskIn(In):
         default=[], max_length=EDGES_PER_TASK_MAX, description="Tasks to come after; it starts once all ended as asked"
     )
 
+    run: Annotated[int, Field(ge=1, le=ID_MAX)] | None = Field(None, description="The run that it is a step of")
+    effect: Literal["read", "write"] = Field("read", description="Of a step: writing ones of a run go one at a time")
+
     @model_validator(mode="after")
     def _one_of_each(self) -> TaskIn:
         for one, other in (("deadline_in", "deadline_at"), ("start_in", "start_at")):
@@ -106,6 +109,8 @@ class TaskIn(In):
             tags=self.tags,
             labels=self.labels,
             after=tuple(each.dependency() for each in self.after),
+            run=None if self.run is None else RunId(self.run),
+            writes=self.effect == "write",
         )
 
 
@@ -224,6 +229,8 @@ class TaskOut(Out):
     finished_at: datetime | None
     resources: dict[str, float]
     tags: dict[str, str] | None
+    run: int | None = Field(None, description="The run that it is a step of")
+    effect: str | None = Field(None, description="Of a step: whether it reads or writes")
 
 
 class TaskDetailOut(TaskOut):
@@ -325,6 +332,8 @@ def present_task(row: TaskRow) -> dict[str, Any]:
         "finished_at": at(row.finished_at),
         "resources": dict(zip(row.resource_names, row.amounts, strict=True)),
         "tags": row.tags,
+        "run": row.run,
+        "effect": None if row.run is None else "write" if row.writes else "read",
     }
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from scheduler.api.answers import In, Out
 from scheduler.api.fields import Number, Reason, Text, Version, Whole
+from scheduler.api.money_fields import Usd, nano, usd
 from scheduler.policy.declarations import QuotaSettings
 from scheduler.reads.tenants import TenantDetail
 
@@ -19,6 +20,16 @@ class QuotaIn(In):
     start_burst: Annotated[Number, Field(ge=1)] | None = Field(None, description="Starts at once; a second's worth")
     max_in_flight: Whole | None = Field(None, description="Attempts that run at once")
     max_queued: Whole | None = Field(None, description="Tasks that wait, whatever for; one more is refused")
+    max_steps_per_run: Annotated[Whole, Field(ge=1)] | None = Field(None, description="Steps of a run (20)")
+    max_width_per_run: Annotated[Whole, Field(ge=1)] | None = Field(None, description="Steps of a run at once (8)")
+    max_cost_per_run_usd: Usd | None = Field(None, description="Dollars that a run may cost")
+
+    def by_name(self) -> dict[str, Any]:
+        """What was given, by the names of `QuotaSettings`."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        if "max_cost_per_run_usd" in given:
+            given["max_cost_per_run_nano"] = nano(given.pop("max_cost_per_run_usd"))
+        return given
 
 
 class TenantIn(In):
@@ -33,7 +44,7 @@ class TenantIn(In):
 
     def limits(self) -> QuotaSettings:
         """Its limits."""
-        return QuotaSettings(**({} if self.quota is None else self.quota.model_dump()))
+        return QuotaSettings(**({} if self.quota is None else self.quota.by_name()))
 
 
 class TenantEditIn(In):
@@ -50,7 +61,7 @@ class TenantEditIn(In):
     def changes(self) -> dict[str, Any]:
         """What was given, limits by the names of `QuotaSettings`."""
         named = {name: getattr(self, name) for name in ("name", "weight", "status", "time_zone")}
-        limits = {} if self.quota is None else {n: getattr(self.quota, n) for n in self.quota.model_fields_set}
+        limits = {} if self.quota is None else self.quota.by_name()
         return {name: value for name, value in named.items() if value is not None} | limits
 
 
@@ -61,6 +72,9 @@ class QuotaOut(Out):
     start_burst: float | None
     max_in_flight: int | None
     max_queued: int | None
+    max_steps_per_run: int | None
+    max_width_per_run: int | None
+    max_cost_per_run_usd: str | None
 
 
 class UseOut(Out):
@@ -105,6 +119,9 @@ def present_tenant(found: TenantDetail) -> TenantOut:
             start_burst=quota.start_burst,
             max_in_flight=quota.max_in_flight,
             max_queued=quota.max_queued,
+            max_steps_per_run=quota.max_steps_per_run,
+            max_width_per_run=quota.max_width_per_run,
+            max_cost_per_run_usd=usd(quota.max_cost_per_run_nano),
         ),
         use=UseOut(
             in_flight=found.in_flight,

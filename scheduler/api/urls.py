@@ -14,11 +14,13 @@ from ninja.openapi.schema import OpenAPISchema
 from scheduler.api import (
     forecast,
     groups,
+    kills,
     observing,
     pools,
     previews,
     problems,
     resources,
+    runs,
     schedules,
     tasks,
     tenants,
@@ -78,7 +80,20 @@ api = Api(
     parser=StrictParser(),
     renderer=Renderer(),
 )
-_ROUTERS: Final = (tasks, groups, pools, resources, tenants, schedules, previews, observing, forecast, workers)
+_ROUTERS: Final = (
+    tasks,
+    groups,
+    runs,
+    kills,
+    pools,
+    resources,
+    tenants,
+    schedules,
+    previews,
+    observing,
+    forecast,
+    workers,
+)
 for _router in (module.router for module in _ROUTERS):
     api.add_router("", _router)
 

@@ -13,6 +13,7 @@ from scheduler.services import heartbeat
 from scheduler.services.autoscale import autoscale
 from scheduler.services.graphs import tend
 from scheduler.services.missing import end_overdue_blocked
+from scheduler.services.run_tending import tend_runs
 from scheduler.services.settle import reap
 from scheduler.services.snapshot import Counted, take_snapshot
 from scheduler.services.sweep import sweep, vacuum
@@ -97,6 +98,8 @@ class Maintenance:
             DOORBELL.ring(Bell.WORK)
             DOORBELL.ring(Bell.SETTLED)
         if await self._db.call(tend):
+            DOORBELL.ring(Bell.WORK)
+        if await self._db.call(tend_runs):
             DOORBELL.ring(Bell.WORK)
         if await self._db.call(end_overdue_blocked):
             DOORBELL.ring(Bell.WORK)

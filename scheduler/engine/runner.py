@@ -41,6 +41,7 @@ from scheduler.engine.timekeeper import Timekeeper
 from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.retry import Failure
 from scheduler.policy.types import FailureClass, Hold, LeasedTask, LeaseId, Outcome, PoolId, WorkerId
+from scheduler.reads.runs import with_runs
 from scheduler.reads.upstream import with_upstream
 from scheduler.services import heartbeat
 from scheduler.services.dispatch import Dispatched, dispatch
@@ -187,7 +188,7 @@ class Engine:
         return self._hold(heartbeat.pick_up(self.id))
 
     def _hold(self, leased: list[LeasedTask]) -> list[LeasedTask]:
-        for task in _with_upstream(leased):
+        for task in _with_context(leased):
             served = self.pools.get(task.pool)
             if served is not None:
                 names = self.pools.names(served, task.tenant)
@@ -360,20 +361,23 @@ class Engine:
             await self._try("start", and_done)
 
 
-def _with_upstream(leased: list[LeasedTask]) -> list[LeasedTask]:
-    """With what became of the tasks that they came after; where that cannot be read, without those: handed back."""
+def _with_context(leased: list[LeasedTask]) -> list[LeasedTask]:
+    """With what they need of others: what became of the tasks they came after, and their runs.
+
+    Where that cannot be read, without those: handed back.
+    """
     try:
-        return with_upstream(leased)
+        return with_runs(with_upstream(leased))
     except DatabaseError as error:
-        logger.warning("attempts are handed back, the results they need cannot be read: %s", error)
-        return [task for task in leased if not task.has_parents]
+        logger.warning("attempts are handed back, what they need cannot be read: %s", error)
+        return [task for task in leased if not task.has_parents and not task.of_run]
 
 
 def _handed_back(task: LeasedTask) -> Report:
-    """The report of an attempt that was not begun. What needs results that cannot be read waits a moment first."""
-    if not task.has_parents:
+    """The report of an attempt that was not begun. What needs something that cannot be read waits a moment first."""
+    if not task.has_parents and not task.of_run:
         return Report(task.lease, Outcome.RELEASED)
-    why = Failure(FailureClass.ERROR, "the results it needs could not be read", UNREAD_RETRY_S)
+    why = Failure(FailureClass.ERROR, "what it needs could not be read", UNREAD_RETRY_S)
     return Report(task.lease, Outcome.RELEASED, why)
 
 

@@ -16,6 +16,7 @@ from scheduler.models.graphs import TaskEdge, TaskGroup
 from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
 from scheduler.models.money import Budget, LedgerEntry, Price
 from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
+from scheduler.models.runs import Checkpoint, KillEpoch, Receipt, Run, RunIntake, RunUse
 from scheduler.models.schedules import Occurrence, Schedule
 from scheduler.models.tasks import FixedStart, Task, TaskPayload, TaskResult
 from scheduler.models.tenants import ApiToken, IdempotencyRecord, Tenant, TenantState
@@ -26,6 +27,7 @@ __all__ = [
     "AttemptFault",
     "AuditEvent",
     "Budget",
+    "Checkpoint",
     "ClassCredit",
     "Demand",
     "FairClock",
@@ -35,6 +37,7 @@ __all__ = [
     "ForecastLog",
     "ForecastState",
     "IdempotencyRecord",
+    "KillEpoch",
     "Leader",
     "LearnedDuration",
     "Lease",
@@ -44,8 +47,12 @@ __all__ = [
     "PoolScale",
     "PoolState",
     "Price",
+    "Receipt",
     "Resource",
     "ResourceState",
+    "Run",
+    "RunIntake",
+    "RunUse",
     "Schedule",
     "SetAside",
     "Snapshot",

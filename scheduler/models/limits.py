@@ -89,17 +89,36 @@ class ResourceState(models.Model):
 class Demand(models.Model):
     """What tasks need together: named resources (ascending ids), and labels of their worker (sorted, name=value).
 
-    `priced`: they cost money too. They wait in lanes of their own, so that an empty budget keeps back nothing free.
-    Never changed, never deleted.
+    `priced`: they cost money too, and wait in lanes of their own, so that an empty budget keeps back nothing free.
+    Steps of a run need its leave as well: their demands have ids below zero, which tells them apart without a look;
+    `base_id` is the same without the run, and they go with it. Nothing else is ever changed or deleted.
     """
 
     resource_ids = ArrayField(models.BigIntegerField())
     priced = models.BooleanField(default=False, db_default=False)
     labels = ArrayField(models.CharField(max_length=130), default=list, db_default=[])
+    run_id = models.BigIntegerField(null=True)
+    writes = models.BooleanField(default=False, db_default=False)
+    base_id = models.BigIntegerField(null=True)
 
     class Meta:
         db_table = "demand"
-        constraints = [UniqueConstraint(name="demand_per_set", fields=["resource_ids", "priced", "labels"])]
+        constraints = [
+            UniqueConstraint(
+                name="demand_per_set",
+                fields=["resource_ids", "priced", "labels"],
+                condition=Q(run_id__isnull=True),
+            ),
+            UniqueConstraint(
+                name="demand_of_run",
+                fields=["run_id", "writes", "base_id"],
+                condition=Q(run_id__isnull=False),
+            ),
+            CheckConstraint(
+                name="demand_of_run_below_zero",
+                condition=Q(run_id__isnull=True, id__gt=0) | Q(run_id__isnull=False, base_id__gt=0, id__lt=0),
+            ),
+        ]
 
 
 class SetAside(models.Model):

@@ -69,6 +69,12 @@ class Task(models.Model):
                 fields=["start_by", "id"],
                 condition=Q(start_by__isnull=False, state__in=["blocked", "scheduled", "ready", "retrying"]),
             ),
+            # store/sql/dispatch.sql: read_lanes; store/sql/run_tending.sql: waiting_steps. Steps of runs alone.
+            Index(
+                name="task_open_of_run",
+                fields=["demand_id", "ready_at", "id"],
+                condition=Q(demand_id__lt=0, state__in=["blocked", "scheduled", "ready", "retrying"]),
+            ),
             # store/sql/tasks.sql: list_tasks of state:failed,dead_lettered
             Index(
                 name="task_failed",
@@ -92,6 +98,7 @@ class TaskPayload(models.Model):
     group_id = models.BigIntegerField(null=True)
     # How its cost was estimated: `policy.charges.Pricing`.
     pricing = models.JSONField(null=True)
+    run_id = models.BigIntegerField(null=True)
 
     class Meta:
         db_table = "task_payload"
@@ -101,6 +108,8 @@ class TaskPayload(models.Model):
             Index(name="task_payload_by_tenant", fields=["tenant_id", "-task_id"]),
             # store/sql/groups.sql: waiting_members, count_members
             Index(name="task_payload_by_group", fields=["group_id", "task_id"], condition=Q(group_id__isnull=False)),
+            # store/sql/runs.sql: count_steps
+            Index(name="task_payload_by_run", fields=["run_id", "task_id"], condition=Q(run_id__isnull=False)),
         ]
 
 

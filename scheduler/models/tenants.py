@@ -30,6 +30,9 @@ class Tenant(models.Model):
     # Nano-dollars of a month; NULL: no limit. Alerts are raised at these parts of it.
     monthly_budget_nano = models.BigIntegerField(null=True, blank=True)
     alert_at = ArrayField(models.FloatField(), default=default_alerts, db_default=[0.8, 1.0])
+    max_steps_per_run = models.PositiveIntegerField(null=True, blank=True)
+    max_width_per_run = models.PositiveIntegerField(null=True, blank=True)
+    max_cost_per_run_nano = models.BigIntegerField(null=True, blank=True)
     version = models.BigIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 

@@ -14,7 +14,7 @@ from scheduler.policy.fixed_starts import FixedStart, OnMiss, fix
 from scheduler.policy.graph import Dependency, JoinPolicy
 from scheduler.policy.limits import fits_ever
 from scheduler.policy.states import TaskState
-from scheduler.policy.types import PoolId, PriorityClass, ResourceId, ResourceView
+from scheduler.policy.types import PoolId, PriorityClass, ResourceId, ResourceView, RunId
 
 RESOURCES_PER_TASK_MAX: Final = 8
 LABELS_MAX: Final = 8
@@ -70,6 +70,8 @@ class Submission:
     group: str | None = None
     join: JoinPolicy | None = None
     max_cost_nano: int | None = None
+    run: RunId | None = None
+    writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,8 @@ def admit(
     """The row for a submission. Raises Refused with a code, and the field to change."""
     if pool is None:
         raise _refused("unknown_pool", ("pool",), f"There is no pool named {submission.pool!r}.")
+    if submission.writes:
+        _check_write(submission)
     needs = _needs(submission, resources)
     expected_s = submission.duration_hint_s or pool.learned_s.get(submission.kind) or pool.duration_default_s
     deadline_at = _deadline(submission, now)
@@ -183,6 +187,18 @@ def worker_labels(labels: Mapping[str, str]) -> tuple[str, ...]:
             detail = f"A label has a name and a value of at most {LABEL_CHARS_MAX} characters, and no '=' in the name."
             raise _refused("bad_label", ("labels", name), detail)
     return tuple(sorted(f"{name}={value}" for name, value in labels.items()))
+
+
+def _check_write(submission: Submission) -> None:
+    if submission.run is None:
+        raise _refused(
+            "effect_without_run", ("effect",), "Only a step of a run has an effect to say; give its run too."
+        )
+    if submission.tolerance_s is not None or submission.on_miss is not None:
+        detail = (
+            "Writing steps of a run start in turn, so none can promise a fixed start; leave tolerance and on_miss out."
+        )
+        raise _refused("write_in_turn", ("effect",), detail)
 
 
 def _needs(submission: Submission, resources: Mapping[str, ResourceView]) -> list[tuple[ResourceId, float]]:

@@ -17,6 +17,7 @@ from scheduler.policy.autoscale import AutoscaleSettings
 from scheduler.policy.bounds import Overflow
 from scheduler.policy.graph import UnknownDependency
 from scheduler.policy.payload import fault_in_json, fault_in_text
+from scheduler.policy.runs import COST_MAX_NANO, STEPS_MAX, WIDTH_MAX
 from scheduler.policy.types import PriorityClass, ResourceKind
 
 SLOTS_MAX: Final = 10_000
@@ -101,13 +102,17 @@ class QuotaSettings:
     """A tenant's own limits; None is none.
 
     `start_rate` is starts per second, of up to `start_burst` at once; `max_in_flight` counts running attempts,
-    `max_queued` tasks that wait, whatever for.
+    `max_queued` tasks that wait, whatever for. The others are what each of its runs may have at most, and has
+    if it does not say: steps, steps that run at once, nano-dollars.
     """
 
     start_rate: float | None = None
     start_burst: float | None = None
     max_in_flight: int | None = None
     max_queued: int | None = None
+    max_steps_per_run: int | None = None
+    max_width_per_run: int | None = None
+    max_cost_per_run_nano: int | None = None
 
 
 def fault_in_name(name: str) -> FieldError | None:
@@ -248,11 +253,21 @@ def faults_in_quota(quota: QuotaSettings) -> Faults:
         None if q.start_burst is None else _beyond(("quota", "start_burst"), q.start_burst, 1.0, RATE_MAX),
         None if q.max_in_flight is None else _beyond(("quota", "max_in_flight"), q.max_in_flight, 0, QUEUED_MAX),
         None if q.max_queued is None else _beyond(("quota", "max_queued"), q.max_queued, 0, QUEUED_MAX),
+        *_faults_in_run_quota(q),
         FieldError(("quota", "start_burst"), "A start_burst goes with a start_rate; give both or neither.")
         if q.start_rate is None and q.start_burst is not None
         else None,
     ]
     return tuple(fault for fault in found if fault is not None)
+
+
+def _faults_in_run_quota(quota: QuotaSettings) -> list[FieldError | None]:
+    bounds = (
+        ("max_steps_per_run", quota.max_steps_per_run, STEPS_MAX),
+        ("max_width_per_run", quota.max_width_per_run, WIDTH_MAX),
+        ("max_cost_per_run_usd", quota.max_cost_per_run_nano, COST_MAX_NANO),
+    )
+    return [None if value is None else _beyond(("quota", name), value, 1, most) for name, value, most in bounds]
 
 
 def faults_in_tenant(slug: str, *, weight: float, status: str) -> Faults:

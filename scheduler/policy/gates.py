@@ -1,4 +1,4 @@
-"""Decides what of its limits a head lacks, and what it keeps from those after it while it waits."""
+"""Decides whether a lane may start anything in this plan, and what of its limits a head lacks and keeps from others."""
 
 from __future__ import annotations
 
@@ -8,11 +8,31 @@ from scheduler.policy.limits import Short, ShortBy, shortage
 from scheduler.policy.types import Hold, WaitReason
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scheduler.policy.board import Demand, Level
-    from scheduler.policy.types import LaneKey, PriorityClass, TaskView
+    from scheduler.policy.quotas import Quota
+    from scheduler.policy.run_gates import Runs
+    from scheduler.policy.types import Lane, LaneKey, PriorityClass, Snapshot, TaskView, TenantId
 
     Lack = tuple[Level, float, Short]
     """A limit, the amount that a head needs of it, and what is missing."""
+
+
+def closed_to(lane: Lane, snapshot: Snapshot, quotas: Mapping[TenantId, Quota], runs: Runs) -> WaitReason | None:
+    """The first gate before those of slots and limits that keeps the whole lane out of this plan; None for none."""
+    key = lane.key
+    if (snapshot.kills is not None and snapshot.kills.reach(key)) or runs.is_killed(key.demand):
+        return WaitReason.KILLED
+    if snapshot.pools[key.pool].paused:
+        return WaitReason.POOL_PAUSED
+    if snapshot.tenants[key.tenant].suspended:
+        return WaitReason.TENANT_SUSPENDED
+    if runs.is_stopped(key.demand):
+        return WaitReason.RUN_NOT_ACTIVE
+    quota = quotas.get(key.tenant)
+    closed = None if quota is None else quota.closed()
+    return closed or runs.closed(lane)
 
 
 def lacks(demand: Demand, head: TaskView, priority: PriorityClass, *, now: float) -> list[Lack]:

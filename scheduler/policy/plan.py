@@ -23,11 +23,12 @@ from scheduler.policy.asides import Asides
 from scheduler.policy.board import Demand, Group, HeadEntry, LaneQueue, Level, drawn_levels, probes
 from scheduler.policy.budget import Treasury
 from scheduler.policy.fairness import accrue, charged, is_owed
-from scheduler.policy.gates import hold_for, lacks, spoken_for
+from scheduler.policy.gates import closed_to, hold_for, lacks, spoken_for
 from scheduler.policy.order import DEFAULT_ORDER, FIXED_POINTS, OrderPolicy
 from scheduler.policy.placement import PoolSlots
 from scheduler.policy.precedence import is_beaten
 from scheduler.policy.quotas import Quota
+from scheduler.policy.run_gates import Runs
 from scheduler.policy.seating import seated
 from scheduler.policy.types import (
     DemandId,
@@ -74,6 +75,7 @@ class _Planner:
         self.fixed = any(lane.urgent and lane.urgent[0].fixed for lane in snapshot.lanes)
         self.quotas = {t.id: Quota(t, self.now) for t in snapshot.tenants.values() if t.limited}
         self.treasury = Treasury(snapshot.tenants)
+        self.runs = Runs(snapshot)
         self.pools: dict[PoolId, PoolSlots] = {}
         self.groups: dict[tuple[PoolId, PriorityClass], Group] = {}
         self.by_class: dict[PriorityClass, list[Group]] = {}
@@ -102,7 +104,7 @@ class _Planner:
         for lane in self.snapshot.lanes:
             key = lane.key
             seats = self.pools[key.pool].seats(key.tenant, self.snapshot.demands[key.demand].labels)
-            reason = self._gate(key, seats)
+            reason = closed_to(lane, self.snapshot, self.quotas, self.runs) or self.pools[key.pool].closed_to(seats)
             if reason is None:
                 self._add(lane, seats)
             elif reason is WaitReason.TENANT_START_RATE or reason is WaitReason.TENANT_IN_FLIGHT:
@@ -116,16 +118,6 @@ class _Planner:
             self.wakes.append(again)
         self.holds.append(Hold(key, reason, again))
 
-    def _gate(self, key: LaneKey, seats: Seats) -> WaitReason | None:
-        pool = self.snapshot.pools[key.pool]
-        if pool.paused:
-            return WaitReason.POOL_PAUSED
-        if self.snapshot.tenants[key.tenant].suspended:
-            return WaitReason.TENANT_SUSPENDED
-        quota = self.quotas.get(key.tenant)
-        closed = None if quota is None else quota.closed()
-        return closed or self.pools[key.pool].closed_to(seats)
-
     def _add(self, lane: Lane, seats: Seats) -> None:
         key = lane.key
         of_class = key.priority if self.has_floors else None
@@ -138,8 +130,9 @@ class _Planner:
             group = self.groups[key.pool, key.priority] = Group(self.pools[key.pool], key.priority)
             self.by_class.setdefault(key.priority, []).append(group)
             self.by_pool[key.pool].append(group)
-        queue = LaneQueue(lane, demand, group, seats, now=self.now, order=self.order)
+        queue = LaneQueue(self.runs.in_turn(lane), demand, group, seats, now=self.now, order=self.order)
         group.add(queue)
+        self.runs.add(queue)
         demand.lanes.append(queue)
 
     def _seat_tenants(self) -> None:
@@ -350,6 +343,8 @@ class _Planner:
         if group.pool.has_none_left(queue.seats):
             full = (other for rival in self.by_pool[key.pool] for other in rival.drop_full())
             self.holds.extend(Hold(other, WaitReason.NO_FREE_SLOT) for other in full)
+        for other, reason in self.runs.book(key.demand):
+            self.holds.append(Hold(other.key, reason))
 
     def _book(self, tenant: TenantId, quota: Quota) -> None:
         """Count a start against the tenant's own limits; when they are used up its lanes leave the plan."""

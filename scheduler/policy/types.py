@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Final, NamedTuple, NewType
+from typing import TYPE_CHECKING, Final, NamedTuple, NewType
+
+if TYPE_CHECKING:
+    from scheduler.policy.run_gates import Kills, RunView
 
 WORKER_FRESH_S: Final = 3.0
 """A worker not seen for this long gets no new work; workers show themselves every second."""
@@ -23,6 +26,7 @@ ResourceId = NewType("ResourceId", int)
 DemandId = NewType("DemandId", int)
 WorkerId = NewType("WorkerId", str)
 BudgetId = NewType("BudgetId", int)
+RunId = NewType("RunId", int)
 
 
 class PriorityClass(IntEnum):
@@ -49,10 +53,15 @@ class ResourceKind(StrEnum):
 class WaitReason(StrEnum):
     """Why a task is not running. The planner's gates, in order, then the states that are not ready."""
 
+    KILLED = "killed"
     POOL_PAUSED = "pool_paused"
     TENANT_SUSPENDED = "tenant_suspended"
+    RUN_NOT_ACTIVE = "run_not_active"
     TENANT_START_RATE = "tenant_start_rate"
     TENANT_IN_FLIGHT = "tenant_in_flight"
+    RUN_WIDTH = "run_width"
+    RUN_WRITE_LOCK = "run_write_lock"
+    RUN_BUDGET = "run_budget"
     TENANT_BUDGET = "tenant_budget"
     BREAKER_OPEN = "breaker_open"
     RESOURCE = "resource"
@@ -247,15 +256,23 @@ class SetAside(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DemandView:
-    """What a lane's tasks need: named resources, in ascending id order, and labels (name=value) that a worker has.
+    """What a lane's tasks need: named resources in ascending id order, and labels (name=value) that a worker has.
 
-    `priced`: they cost money too.
+    `priced`: they cost money too. Steps of a run need its leave: their demands have ids below zero, so that they are
+    told apart without being looked up. `writes`: they have effects, so the run has them one at a time.
     """
 
     id: DemandId
     resources: tuple[ResourceId, ...]
     priced: bool = False
     labels: frozenset[str] = frozenset()
+    run: RunId | None = None
+    writes: bool = False
+
+
+def is_of_run(demand: DemandId) -> bool:
+    """Whether the tasks of a demand are steps of a run."""
+    return demand < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +293,8 @@ class Snapshot:
     clocks: Mapping[PriorityClass, float] = field(default_factory=dict)
     credits: Mapping[tuple[PoolId, PriorityClass], float] = field(default_factory=dict)
     set_asides: Mapping[tuple[ResourceId, PriorityClass], SetAside] = field(default_factory=dict)
+    runs: Mapping[RunId, RunView] = field(default_factory=dict)
+    kills: Kills | None = None
 
 
 class Reservation(NamedTuple):
@@ -338,7 +357,8 @@ class LeasedTask(NamedTuple):
 
     `upstream` is JSON text too: what became of the tasks that it came after, if there are any (`has_parents`).
     `degraded`: the pool is overloaded, and the attempt is to answer only. `tags` are JSON text, None without any. It
-    must write no more than `max_output_tokens`, where a budget has a limit.
+    must write no more than `max_output_tokens`, where a budget has a limit. `of_run`: it is a step of `run`, and goes
+    on from its `checkpoint` (JSON text).
     """
 
     lease: LeaseId
@@ -355,5 +375,8 @@ class LeasedTask(NamedTuple):
     has_parents: bool = False
     degraded: bool = False
     tags: str | None = None
+    of_run: bool = False
     upstream: str | None = None
     max_output_tokens: int | None = None
+    run: RunId | None = None
+    checkpoint: str | None = None

@@ -17,6 +17,7 @@ from django.db import transaction
 from scheduler.policy.lanebook import LaneBook, Look
 from scheduler.policy.limits import less_held
 from scheduler.policy.plan import STARTS_MAX, make_plan
+from scheduler.policy.run_gates import Kills
 from scheduler.policy.types import (
     WORKER_FRESH_S,
     DemandId,
@@ -40,6 +41,7 @@ from scheduler.policy.types import (
 from scheduler.services.budgets import open_periods
 from scheduler.services.missing import end_overdue
 from scheduler.store import dispatch as store
+from scheduler.store.run_views import run_views
 from scheduler.store.starts import start_tasks
 
 PROMOTE_MAX: Final = 1_000
@@ -149,7 +151,7 @@ def _snapshot(
 ) -> tuple[Snapshot, Look | None, store.Field]:
     pools = store.pool_views(control)
     offers = store.worker_views(control.workers, control.in_flight)
-    look = book.look(*_rooms(pools, offers, starts_max))
+    look = book.look(*_rooms(pools, offers, starts_max, control.kills))
     field = store.EMPTY_FIELD
     if look is not None:
         demands = {entry.demand for entry in control.in_flight}
@@ -167,6 +169,10 @@ def _snapshot(
         clocks=field.clocks,
         credits=field.credits,
         set_asides=field.set_asides,
+        runs=run_views(field.runs, field.demands, ((f.demand, f.leases) for f in control.in_flight))
+        if field.runs
+        else {},
+        kills=control.kills,
     )
     return snapshot, look, field
 
@@ -188,13 +194,16 @@ def _without_budget(field: store.Field) -> list[TenantView]:
 
 
 def _rooms(
-    pools: Mapping[PoolId, PoolView], offers: tuple[WorkerView, ...], starts_max: int
+    pools: Mapping[PoolId, PoolView], offers: tuple[WorkerView, ...], starts_max: int, kills: Kills
 ) -> tuple[dict[PoolId, int], dict[PoolId, dict[TenantId, int]]]:
-    """Free slots by pool: those that workers offer to anybody's work, and those that they offer to one tenant's."""
+    """Free slots by pool: those that workers offer to anybody's work, and those that they offer to one tenant's.
+
+    None where everything is killed.
+    """
     left = {
         view.id: min(view.slots - view.running - view.reserved, starts_max)
         for view in pools.values()
-        if not view.paused
+        if not view.paused and not kills.everything and view.id not in kills.pools
     }
     offered: dict[PoolId, int] = defaultdict(int)
     own: dict[PoolId, dict[TenantId, int]] = {}

@@ -25,7 +25,7 @@ from scheduler.store import graphs as store
 from scheduler.store import groups as group_store
 from scheduler.store import tasks as task_store
 from scheduler.store.graphs import DecidedEdge, Ended, UnlinkedEdge
-from scheduler.store.groups import GroupId
+from scheduler.store.groups import GroupId, Member
 
 LINK_MAX: Final = 5_000
 """Edges linked in one transaction."""
@@ -66,6 +66,19 @@ def spread(ended: Sequence[Ended], groups: Sequence[GroupId] = ()) -> int:
         leaving |= {m.task: m.state for m in cancelled if m.links & Links.CHILDREN}
         told = group_store.tell_members(groups)
     return told + (_decide(leaving, (), locked) if leaving else 0)
+
+
+def cancel_all(members: Sequence[Member]) -> int:
+    """Cancel these waiting tasks, passing over those that others hold, and move on whoever came after them.
+
+    Returns how many tasks may start because of that.
+    """
+    may_leave = {m.task: TaskState.CANCELLED for m in members if m.links & Links.CHILDREN}
+    own = [m.task for m in members if m.state is TaskState.BLOCKED]
+    locked = store.lock_followers(may_leave.items(), own=own) if may_leave or own else set()
+    cancelled = group_store.cancel_members(members) if members else []
+    leaving = {m.task: m.state for m in cancelled if m.links & Links.CHILDREN}
+    return _decide(leaving, (), locked) if leaving else 0
 
 
 def _decide(leaving: Mapping[TaskId, TaskState], decided: Sequence[DecidedEdge], locked: set[TaskId]) -> int:

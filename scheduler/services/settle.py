@@ -21,6 +21,7 @@ from scheduler.protocol.limits import TIMEOUT_GRACE_S
 from scheduler.services.charging import Billed, charge_attempts
 from scheduler.services.graphs import follow
 from scheduler.services.lessons import learn
+from scheduler.services.steps import charge
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import settle as store
 
@@ -70,7 +71,7 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
     1. end the leases and write their attempts;
     2. decide what follows for each task;
     3. correct the limits: measured amounts, and what the ends say of the providers behind them; then replace what the
-       attempts had reserved of budgets by what they cost;
+       attempts had reserved of budgets by what they cost, and count what their runs used;
     4. move the tasks, keep the results, and correct the fairness counters by what the attempts took;
     5. for tasks that are tied to others: move on those that come after them, and end their groups.
 
@@ -92,6 +93,7 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
             charge_attempts(
                 [_bill(e, by_lease[e.lease], v) for e, v in zip(ended, verdicts, strict=True) if e.reserved is not None]
             )
+            charge([(e.demand, by_lease[e.lease].usage) for e in ended])
             tied = store.apply_settlements(ended, verdicts, results)
             woken = follow(tied) if tied else 0
     states = {e.lease: v.state for e, v in zip(ended, verdicts, strict=True)}

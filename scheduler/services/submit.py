@@ -22,6 +22,7 @@ from scheduler.services.arranging import UNTIED, Tie, Tied, store_ties, tie
 from scheduler.services.bounds import hold_bounds
 from scheduler.services.pricing import price_rows
 from scheduler.services.promising import keep_promises, refuse_overbooked
+from scheduler.services.steps import Needs, count_steps, demands_of, refuse_steps
 from scheduler.store import submit as store
 
 BATCH_TASKS_MAX: Final = 1_000
@@ -77,7 +78,8 @@ def submit_each(
 
     1. look up the time, and the pools and limits that are named;
     2. admit each submission, or keep its refusal as the answer; estimate what it costs where that costs money;
-    3. book slots for fixed starts; put those that name others behind them and into their groups;
+    3. take the turn of the runs that are named, and book slots for fixed starts; put those that name others behind them
+       and into their groups;
     4. turn away those for whom there is no room;
     5. insert tasks and payloads in one statement;
     6. answer keys that were used before with the task they belong to;
@@ -110,7 +112,7 @@ def submit_each(
             rows.append((place, row))
         prices, unpriced = price_rows(rows, items, terms)
         rows = [row for row in rows if row[0] not in unpriced] if unpriced else rows
-        overbooked = refuse_overbooked(rows, terms.pools)
+        overbooked: dict[int, CronoqError] = {**refuse_steps(items, rows), **refuse_overbooked(rows, terms.pools)}
         rows = [row for row in rows if row[0] not in overbooked] if overbooked else rows
         tied = tie(items, rows, terms.pools, together=together)
         for place, refused in {**unpriced, **overbooked, **tied.refusals}.items():
@@ -150,12 +152,12 @@ def _insert(
     rows = tied.rows
     if not rows:
         return set()
-    sets = [(row.needs, place in prices and prices[place].cost > 0, row.labels) for place, row in rows]
-    demands = {each: store.demand_id(each[0], priced=each[1], labels=each[2]) for each in set(sets)}
+    needs = [_needs(items[place][1], row, prices.get(place)) for place, row in rows]
+    demands = demands_of(set(needs))
     ties = [tied.ties.get(place, UNTIED) for place, _ in rows]
     tasks = [
-        replace(_new_task(*items[place], row, demands[needs], bound), priced=prices.get(place))
-        for (place, row), needs, bound in zip(rows, sets, ties, strict=True)
+        replace(_new_task(*items[place], row, demands[need], bound), priced=prices.get(place))
+        for (place, row), need, bound in zip(rows, needs, ties, strict=True)
     ]
     added: dict[TaskId, Admitted] = {}
     places = set()
@@ -173,7 +175,12 @@ def _insert(
         added[task] = row
         places.add(place)
     keep_promises(added)
+    count_steps([items[place][1] for place in places])
     return places
+
+
+def _needs(submission: Submission, row: Admitted, priced: Priced | None) -> Needs:
+    return Needs(row.needs, priced is not None and priced.cost > 0, row.labels, submission.run, submission.writes)
 
 
 def _new_task(tenant: TenantId, submission: Submission, row: Admitted, demand: DemandId, bound: Tie) -> store.NewTask:
@@ -188,6 +195,7 @@ def _new_task(tenant: TenantId, submission: Submission, row: Admitted, demand: D
         tags=orjson.dumps(dict(submission.tags)).decode() if submission.tags else None,
         links=int(bound.links),
         group=bound.group,
+        run=submission.run,
     )
 
 
@@ -234,6 +242,8 @@ def _asked(submission: Submission) -> dict[str, object]:
     """What few tasks ask for, as far as this one does."""
     asked = {name: getattr(submission, name) for name in ("tolerance_s", "on_miss", "expires_in_s", "max_cost_nano")}
     asked |= {"labels": dict(submission.labels) or None}
+    if submission.run is not None:
+        asked |= {"run": submission.run, "writes": submission.writes}
     return {name: value for name, value in asked.items() if value is not None}
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from django.db import transaction
 
 from scheduler.services.idempotency import prune
+from scheduler.services.run_tending import forget_demands
 from scheduler.services.schedules import forget_occurrences
 from scheduler.store import engine as engine_store
 from scheduler.store import leases as lease_store
@@ -17,7 +18,9 @@ WORKER_STALE_S: Final = 60.0
 def sweep() -> int:
     """Forget workers that went away without a word, and answers kept for repeated requests; returns how many."""
     with transaction.atomic():
-        return lease_store.forget_stale_workers(stale_s=WORKER_STALE_S) + prune() + forget_occurrences()
+        return (
+            lease_store.forget_stale_workers(stale_s=WORKER_STALE_S) + prune() + forget_occurrences() + forget_demands()
+        )
 
 
 def vacuum() -> None:

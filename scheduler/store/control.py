@@ -11,6 +11,7 @@ import orjson
 from scheduler.policy.autoscale import AutoscaleSettings
 from scheduler.policy.declarations import PoolSettings, QuotaSettings
 from scheduler.policy.graph import UnknownDependency
+from scheduler.policy.runs import RunQuota
 from scheduler.policy.types import PoolId, TenantId
 from scheduler.store import queries
 
@@ -77,11 +78,24 @@ def load_tenants(slugs: Sequence[str] | None = None) -> list[TenantRow]:
 
 
 def _tenant(row: queries.Row) -> TenantRow:
-    tenant, slug, name, weight, status, time_zone, version, start_rate, start_burst, max_in_flight, max_queued = row
+    tenant, slug, name, weight, status, time_zone, version, *limits = row
+    start_rate, start_burst, max_in_flight, max_queued, steps, width, cost_nano = limits
     quota = QuotaSettings(
-        start_rate=start_rate, start_burst=start_burst, max_in_flight=max_in_flight, max_queued=max_queued
+        start_rate=start_rate,
+        start_burst=start_burst,
+        max_in_flight=max_in_flight,
+        max_queued=max_queued,
+        max_steps_per_run=steps,
+        max_width_per_run=width,
+        max_cost_per_run_nano=cost_nano,
     )
     return TenantRow(TenantId(tenant), slug, name, weight, status, time_zone, version, quota)
+
+
+def load_run_quota(tenant: TenantId) -> RunQuota:
+    """What the tenant lets each of its runs have."""
+    row = queries.fetch_one(_SQL["read_run_quota"], {"tenant": tenant})
+    return RunQuota() if row is None else RunQuota(*row)
 
 
 @dataclass(frozen=True, slots=True)

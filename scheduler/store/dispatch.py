@@ -11,6 +11,7 @@ import orjson
 
 from scheduler.policy.fixed_starts import HELD_AFTER_S, HOLD_MAX_S
 from scheduler.policy.lanebook import LaneBook
+from scheduler.policy.run_gates import Kills
 from scheduler.policy.types import (
     BudgetId,
     BudgetView,
@@ -34,6 +35,7 @@ from scheduler.policy.types import (
     WorkerView,
 )
 from scheduler.store import queries
+from scheduler.store.run_views import RunRow, kills_of, run_rows
 
 _SQL: Final = queries.load("dispatch.sql") | queries.load("promote.sql")
 _CLASSES: Final = tuple(PriorityClass)
@@ -87,8 +89,9 @@ class Control:
     """What a plan reads before it looks at any task.
 
     What live leases hold is in `in_flight`. `arrivals` says, by lane, how often something came since the counts were
-    last folded, and its last mark; they were folded `folds` times; `always` names the lanes that every plan looks at.
-    `probing` are the limits whose breaker has a probe under way.
+    last folded, and its last mark; they were folded `folds` times. `kills` is what was killed beside single runs;
+    `always` names the lanes that every plan looks at. `probing` are the limits whose
+    breaker has a probe under way.
     """
 
     now: float
@@ -100,6 +103,7 @@ class Control:
     workers: list[WorkerRow]
     arrivals: dict[LaneKey, tuple[int, int]]
     folds: int
+    kills: Kills
     always: list[LaneKey]
     probing: frozenset[ResourceId] = frozenset()
 
@@ -112,6 +116,11 @@ def lock() -> dict[ResourceId, ResourceView]:
     return _resource_views(queries.fetch(_SQL["lock_dispatch"]))
 
 
+def take_turn() -> None:
+    """Wait for the turn to plan, held until the transaction ends, to write what plans wait for."""
+    queries.fetch_one(_SQL["take_turn"])
+
+
 def promote_due(tasks_max: int) -> int:
     """Move up to `tasks_max` due tasks to `ready`; returns how many moved."""
     return queries.run(_SQL["promote_due"], {"tasks_max": tasks_max})
@@ -122,7 +131,7 @@ def load_control(*, fresh_s: float) -> Control:
     params = {"fresh_s": fresh_s, "held_after_s": HELD_AFTER_S, "held_ahead_s": HOLD_MAX_S}
     row = queries.fetch_one(_SQL["read_control"], params)
     assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
-    now, due_at, miss_at, pools, in_flight, near, workers, arrivals, folds, always, probing = row
+    now, due_at, miss_at, pools, in_flight, near, workers, arrivals, folds, kills, always, probing = row
     return Control(
         now=now,
         next_due_at=due_at,
@@ -144,6 +153,7 @@ def load_control(*, fresh_s: float) -> Control:
         ],
         arrivals={_lane_key(*lane): (times, last) for *lane, times, last in _parsed(arrivals)},
         folds=folds,
+        kills=kills_of(_parsed(kills)),
         always=[_lane_key(*lane) for lane in _parsed(always)],
         probing=frozenset(_parsed(probing)),
     )
@@ -241,7 +251,7 @@ def _windows(rows: list[queries.Row]) -> tuple[dict[int, list[TaskView]], dict[i
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The fronts of the lanes and who stands in them: tenants with their counters, demands, clocks and credits."""
+    """The fronts of the lanes and who stands in them: tenants, their counters, demands, runs, clocks, credits."""
 
     lanes: list[Lane]
     tenants: dict[TenantId, TenantView]
@@ -249,9 +259,10 @@ class Field:
     clocks: dict[PriorityClass, float]
     credits: dict[tuple[PoolId, PriorityClass], float]
     set_asides: dict[tuple[ResourceId, PriorityClass], SetAside]
+    runs: list[RunRow]
 
 
-EMPTY_FIELD: Final = Field([], {}, {}, {}, {}, {})
+EMPTY_FIELD: Final = Field([], {}, {}, {}, {}, {}, [])
 
 
 def load_field(
@@ -281,7 +292,7 @@ def load_field(
             rivals = urgent.get(places[lane], [])
             urgent[places[lane]] = [task, *(rival for rival in rivals if rival.id != task.id)]
     parts = ([] if part is None else part for part in orjson.loads(standing))
-    tenants, quotas, needs, clocks, credit, asides, budgets = parts
+    tenants, quotas, needs, runs, clocks, credit, asides, budgets = parts
     return Field(
         lanes=[
             Lane(key, tuple(fifo[n]), tuple(urgent.get(n, ())), more=len(fifo[n]) >= width)
@@ -296,6 +307,7 @@ def load_field(
             (ResourceId(resource), _CLASSES[priority]): SetAside(TaskId(task), amount, since)
             for resource, priority, task, amount, since in asides
         },
+        runs=run_rows(runs),
     )
 
 
@@ -325,8 +337,8 @@ def _tenant_views(rows: list[Any], quotas: list[Any], budgets: list[Any]) -> dic
 
 def _demand_views(rows: list[Any]) -> dict[DemandId, DemandView]:
     return {
-        demand: DemandView(demand, tuple(resources), priced, frozenset(labels))
-        for demand, resources, priced, labels in rows
+        demand: DemandView(demand, tuple(resources), priced, frozenset(labels), *of_run)
+        for demand, resources, priced, labels, *of_run in rows
     }
 
 

@@ -14,7 +14,7 @@ from scheduler.errors import FieldError, Refused
 from scheduler.policy.admission import Admitted, PoolTerms, Priced, Submission
 from scheduler.policy.bounds import Overflow, PoolBounds, TenantBounds
 from scheduler.policy.graph import UnknownDependency
-from scheduler.policy.types import DemandId, PoolId, ResourceId, ResourceKind, ResourceView, TaskId, TenantId
+from scheduler.policy.types import DemandId, PoolId, ResourceId, ResourceKind, ResourceView, RunId, TaskId, TenantId
 from scheduler.store import queries
 
 _SQL: Final = queries.load("submit.sql")
@@ -34,6 +34,7 @@ class NewTask:
     links: int = 0
     group: int | None = None
     priced: Priced | None = None
+    run: RunId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,7 @@ def insert_tasks(tasks: Sequence[NewTask]) -> dict[int, TaskId]:
         "costs": queries.array(None if t.priced is None else t.priced.cost for t in tasks),
         "costs_min": queries.array(None if t.priced is None else t.priced.cost_min for t in tasks),
         "pricings": queries.text_array(None if t.priced is None else t.priced.pricing for t in tasks),
+        "runs": queries.array(t.run for t in tasks),
     }
     return {place - 1: TaskId(task) for place, task in queries.fetch(_SQL["insert_tasks"], params)}
 

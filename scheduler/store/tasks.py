@@ -18,6 +18,7 @@ from scheduler.policy.types import (
     PoolId,
     PriorityClass,
     ResourceId,
+    RunId,
     TaskId,
     TaskView,
     TenantId,
@@ -59,6 +60,8 @@ class TaskRow:
     links: Links
     group: str | None
     start_by: float | None
+    run: RunId | None
+    writes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +128,10 @@ def load(tasks: Sequence[TaskId], *, tenant: TenantId | None) -> list[TaskRow]:
 
 def _row(row: queries.Row) -> TaskRow:
     head, priority, state, tail = row[:4], row[4], row[5], row[6:]
-    *middle, amounts, resources, tags, expected_s, latest_start, names, links, group, start_by = tail
+    *middle, amounts, resources, tags, expected_s, latest_start, names, links, group, start_by, run, writes = tail
     values: list[Any] = [*head, PriorityClass(priority), TaskState(state), *middle, tuple(amounts), tuple(resources)]
     values += [None if tags is None else orjson.loads(tags), expected_s, latest_start, tuple(names)]
-    values += [Links(links), group, start_by]
+    values += [Links(links), group, start_by, run, writes]
     return TaskRow(*values)
 
 

@@ -1,13 +1,18 @@
 -- name: read_tenants
-SELECT id, slug, name, weight, status, time_zone, version, start_rate, start_burst, max_in_flight, max_queued
+SELECT id, slug, name, weight, status, time_zone, version, start_rate, start_burst, max_in_flight, max_queued,
+       max_steps_per_run, max_width_per_run, max_cost_per_run_nano
 FROM tenant
 WHERE %(slugs)s::text[] IS NULL OR slug = ANY(%(slugs)s)
 ORDER BY slug;
 
+-- name: read_run_quota
+SELECT max_steps_per_run, max_width_per_run, max_cost_per_run_nano FROM tenant WHERE id = %(tenant)s;
+
 -- name: add_tenant
-INSERT INTO tenant (slug, name, weight, status, time_zone, start_rate, start_burst, max_in_flight, max_queued)
+INSERT INTO tenant (slug, name, weight, status, time_zone, start_rate, start_burst, max_in_flight, max_queued,
+                    max_steps_per_run, max_width_per_run, max_cost_per_run_nano)
 VALUES (%(slug)s, %(name)s, %(weight)s, 'active', %(time_zone)s, %(start_rate)s, %(start_burst)s, %(max_in_flight)s,
-        %(max_queued)s)
+        %(max_queued)s, %(max_steps_per_run)s, %(max_width_per_run)s, %(max_cost_per_run_nano)s)
 ON CONFLICT (slug) DO NOTHING
 RETURNING id;
 
@@ -21,7 +26,8 @@ edited AS (
     UPDATE tenant t
     SET name = %(name)s, weight = %(weight)s, status = %(status)s, time_zone = %(time_zone)s,
         start_rate = %(start_rate)s, start_burst = %(start_burst)s, max_in_flight = %(max_in_flight)s,
-        max_queued = %(max_queued)s, version = t.version + 1
+        max_queued = %(max_queued)s, max_steps_per_run = %(max_steps_per_run)s,
+        max_width_per_run = %(max_width_per_run)s, max_cost_per_run_nano = %(max_cost_per_run_nano)s, version = t.version + 1
     FROM declared d WHERE t.id = d.id
     RETURNING t.id, t.version, t.start_burst
 ),

@@ -17,6 +17,11 @@ FROM turn CROSS JOIN resource_in_force r JOIN resource_state s ON s.resource_id 
 ORDER BY r.id
 FOR UPDATE OF s;
 
+-- name: take_turn
+-- For who writes what plans wait for: no plan is being made from here to the end of the transaction, and the next one sees
+-- what was written.
+SELECT pg_advisory_xact_lock(25457, 1), set_config('idle_in_transaction_session_timeout', '5s', true);
+
 -- name: read_now
 SELECT extract(epoch FROM clock_timestamp())::float8;
 
@@ -60,6 +65,8 @@ SELECT
      FROM (SELECT pool_id, priority, tenant_id, demand_id, count(*) AS times, max(id) AS last FROM task_delta
            WHERE counter = 'ready' AND n > 0 GROUP BY 1, 2, 3, 4) a)::text,
     (SELECT last_value FROM task_fold_seq),
+    -- What was killed beside single runs.
+    (SELECT json_agg(json_build_array(k.scope, k.scope_id)) FROM kill_epoch k WHERE k.lifted_at IS NULL)::text,
     -- Lanes that every plan looks at: those with a deadline, and those for whose head something is set aside.
     (SELECT json_agg(json_build_array(lane.pool_id, lane.priority, lane.tenant_id, lane.demand_id))
      FROM (
@@ -167,8 +174,24 @@ SELECT 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
                                           (SELECT count(*) FROM lease l WHERE l.tenant_id = t.id) END))
      FROM tenant t LEFT JOIN tenant_state s ON s.tenant_id = t.id
      WHERE t.id IN (SELECT tenant_id FROM lane) AND (t.start_rate IS NOT NULL OR t.max_in_flight IS NOT NULL)),
-    (SELECT json_agg(json_build_array(d.id, d.resource_ids, d.priced, d.labels)) FROM demand d
+    (SELECT json_agg(json_build_array(d.id, d.resource_ids, d.priced, d.labels, d.run_id, d.writes)) FROM demand d
      WHERE d.id = ANY(%(needed)s::bigint[])),
+    -- Runs of these lanes: how they stand, and the writing step whose turn it is, found in the order of its lane.
+    (SELECT json_agg(json_build_array(r.id, r.state, r.max_width,
+                                      coalesce(u.tokens >= r.max_tokens, false)
+                                      OR coalesce(r.deadline_at <= clock_timestamp(), false),
+                                      (SELECT t.id
+                                       FROM demand d
+                                       CROSS JOIN LATERAL (
+                                           SELECT t.ready_at, t.id FROM task t
+                                           WHERE t.demand_id = d.id AND t.demand_id < 0
+                                             AND t.state IN ('ready', 'retrying')
+                                           ORDER BY t.ready_at, t.id LIMIT 1
+                                       ) t
+                                       WHERE d.run_id = r.id AND d.writes
+                                       ORDER BY t.ready_at, t.id LIMIT 1)))
+     FROM run r JOIN run_use u ON u.run_id = r.id
+     WHERE r.id IN (SELECT d.run_id FROM demand d WHERE d.id IN (SELECT demand_id FROM lane WHERE demand_id < 0))),
     (SELECT json_agg(json_build_array(priority, value)) FROM fair_clock),
     (SELECT json_agg(json_build_array(pool_id, priority, value)) FROM class_credit),
     (SELECT json_agg(json_build_array(a.resource_id, a.priority, a.task_id, a.amount,
@@ -320,6 +343,6 @@ credits AS (
     ON CONFLICT (pool_id, priority) DO UPDATE SET value = excluded.value WHERE c.value <> excluded.value
 )
 SELECT lease_id, id, attempts, pool_id, tenant_id, kind, key, limit_s, deadline_at, worker_id::text, payload,
-       links & 2 <> 0, degraded, tags, reserved, pricing
+       links & 2 <> 0, degraded, tags, demand_id < 0, reserved, pricing
 FROM timed
 ORDER BY place;

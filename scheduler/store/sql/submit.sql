@@ -31,16 +31,17 @@ FROM (SELECT last_value - coalesce((SELECT before_task_id FROM fold_mark WHERE i
 
 -- name: find_demand
 SELECT id FROM demand
-WHERE resource_ids = %(resources)s::bigint[] AND priced = %(priced)s AND labels = %(labels)s::varchar[];
+WHERE resource_ids = %(resources)s::bigint[] AND priced = %(priced)s AND labels = %(labels)s::varchar[]
+  AND run_id IS NULL;
 
 -- name: count_labelled_demands
-SELECT count(*) FROM demand WHERE labels <> '{}';
+SELECT count(*) FROM demand WHERE labels <> '{}' AND run_id IS NULL;
 
 -- name: add_demand
 -- Zero rows: another submission added the same set at the same time; look again.
 INSERT INTO demand (resource_ids, priced, labels)
 VALUES (%(resources)s::bigint[], %(priced)s, %(labels)s::varchar[])
-ON CONFLICT (resource_ids, priced, labels) DO NOTHING
+ON CONFLICT (resource_ids, priced, labels) WHERE run_id IS NULL DO NOTHING
 RETURNING id;
 
 -- name: insert_tasks
@@ -54,11 +55,11 @@ WITH given AS MATERIALIZED (
                 %(keys)s::text[], %(payloads)s::jsonb[], %(fingerprints)s::bytea[], %(deadline_ats)s::float8[],
                 %(timeouts_s)s::float8[], %(retries)s::jsonb[], %(tags)s::jsonb[], %(links)s::smallint[],
                 %(groups)s::bigint[], %(start_bys)s::float8[], %(costs)s::bigint[], %(costs_min)s::bigint[],
-                %(pricings)s::jsonb[])
+                %(pricings)s::jsonb[], %(runs)s::bigint[])
          WITH ORDINALITY
          AS n(tenant_id, pool_id, demand_id, priority, state, max_attempts, ready_at, due_at, latest_start, expected_s,
               amounts, kind, key, payload, fingerprint, deadline_at, timeout_s, retry, tags, links, group_id,
-              start_by, cost_nano, cost_min_nano, pricing, place)
+              start_by, cost_nano, cost_min_nano, pricing, run_id, place)
 ),
 added AS (
     INSERT INTO task (id, tenant_id, pool_id, demand_id, priority, state, max_attempts, ready_at, due_at, latest_start,
@@ -73,9 +74,9 @@ added AS (
 ),
 carried AS (
     INSERT INTO task_payload (task_id, tenant_id, payload, fingerprint, deadline_at, timeout_s, retry, tags, group_id,
-                              pricing)
+                              pricing, run_id)
     SELECT g.id, g.tenant_id, g.payload, g.fingerprint, to_timestamp(g.deadline_at), g.timeout_s, g.retry, g.tags,
-           g.group_id, g.pricing
+           g.group_id, g.pricing, g.run_id
     FROM given g JOIN added USING (id)
 )
 SELECT g.place, g.id FROM given g JOIN added USING (id);

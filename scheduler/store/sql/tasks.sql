@@ -29,7 +29,7 @@ SELECT t.id, tenant.slug, pool.name, t.kind, t.priority, t.state, t.key, t.attem
        ARRAY(SELECT r.name FROM unnest(d.resource_ids) WITH ORDINALITY AS i(id, place)
              JOIN resource r ON r.id = i.id ORDER BY i.place),
        t.links, (SELECT g.name FROM task_group g WHERE g.id = p.group_id),
-       extract(epoch FROM t.start_by)::float8
+       extract(epoch FROM t.start_by)::float8, d.run_id, d.writes
 FROM task t
 JOIN tenant ON tenant.id = t.tenant_id
 JOIN pool ON pool.id = t.pool_id
