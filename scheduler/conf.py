@@ -50,6 +50,7 @@ class Config:
     leader_ttl_s: float
     snapshot_interval_s: float
     shutdown_grace_s: float
+    event_keep_s: float
 
     @property
     def embedded(self) -> bool:
@@ -84,6 +85,7 @@ NUMBERS: Mapping[str, Bounds] = {
     "leader_ttl_s": Bounds(3.0, 0.5, 60.0),
     "snapshot_interval_s": Bounds(1.0, 0.2, 60.0),
     "shutdown_grace_s": Bounds(5.0, 0.0, 3_600.0),
+    "event_keep_s": Bounds(86_400.0, 60.0, 30 * 86_400.0),
 }
 # The next port is the provider simulator's.
 PORT_BOUNDS = Bounds(8_000, 1, 65_534)

@@ -30,6 +30,7 @@ from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.types import WorkerId
 from scheduler.services import heartbeat
 from scheduler.services.dispatch import dispatch
+from scheduler.services.events import listen
 from scheduler.services.submit import submit
 from scheduler.store import bench as store
 from scheduler.store import overview
@@ -50,10 +51,12 @@ async def drain(*, tasks: int = 20_000, slots: int = 100, tenants: int = 1) -> l
     return [Reading("drain", rate, "tasks/s", {"tasks": tasks, "slots": slots, "tenants": tenants})]
 
 
-async def _drain_rate(*, tasks: int, slots: int, tenants: int, waiting: int) -> float:
+async def _drain_rate(*, tasks: int, slots: int, tenants: int, waiting: int, listened: bool = False) -> float:
     who = await in_thread(fresh_world)(slots=slots, tenants=tenants)
     await in_thread(fill)(who, tasks + waiting, what="fill")
     await in_thread(store.settle_down)()
+    if listened:
+        await in_thread(listen)(None)
     done = 0
     began = 0.0
 
@@ -121,6 +124,20 @@ async def io(*, tasks: int = 2_000, slots: int = 200, sleep_s: float = 0.2) -> l
     return [
         Reading("io", tasks / took_s, "tasks/s", settings),
         Reading("io_of_ideal", tasks / took_s / (slots / sleep_s), "ratio", settings),
+    ]
+
+
+async def listening(*, tasks: int = 20_000, rounds: int = 3) -> list[Reading]:
+    """Drain rate while every transition is told to a listener, against that while nobody listens; the two in turn."""
+    quiet, told = [], []
+    for _ in range(rounds):
+        quiet.append(await _drain_rate(tasks=tasks, slots=100, tenants=1, waiting=0))
+        told.append(await _drain_rate(tasks=tasks, slots=100, tenants=1, waiting=0, listened=True))
+    settings = {"tasks": tasks, "rounds": rounds}
+    return [
+        Reading("listening_nobody", max(quiet), "tasks/s", settings),
+        Reading("listening_somebody", max(told), "tasks/s", settings),
+        Reading("listening_ratio", max(told) / max(quiet), "ratio", settings),
     ]
 
 
@@ -199,6 +216,7 @@ SCENARIOS: Final[dict[str, Callable[..., Awaitable[list[Reading]]]]] = {
     "drain": drain,
     "latency": latency,
     "io": io,
+    "listening": listening,
     "backlog": backlog,
     "tenants": many_tenants,
     "planning": planning,

@@ -6,6 +6,7 @@
 - maintain: leadership, pools, and for the leader the reaper, the snapshot and the sweeping.
 - schedules: the leader submits what is due at its time.
 - forecast: the leader looks ahead.
+- events: the leader puts what was told in order.
 - fence: stops what runs under a lease that could not be renewed in time, before it may run elsewhere.
 - renewal: in a thread of its own (`renewal`).
 
@@ -32,6 +33,7 @@ from scheduler.engine.db_thread import DbThread
 from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.engine.executors.python import Handler
 from scheduler.engine.forecaster import Forecaster
+from scheduler.engine.herald import Herald
 from scheduler.engine.maintenance import Maintenance
 from scheduler.engine.outbox import Outbox
 from scheduler.engine.pools import Pools
@@ -98,7 +100,7 @@ class Engine:
         self._outbox = Outbox(self._settle_db, batch_max=self.settings.settle_batch_max)
         self._renewal = Renewal(self.id, self, register=self._register)
         maintenance = Maintenance(self)
-        timekeeper, forecaster = Timekeeper(self), Forecaster(self)
+        timekeeper, forecaster, herald = Timekeeper(self), Forecaster(self), Herald(self)
         off = [
             DOORBELL.on(Bell.WORK, self._rung),
             DOORBELL.on(Bell.GIVEN, self._given),
@@ -116,6 +118,7 @@ class Engine:
             asyncio.create_task(self._forever("maintain", maintenance.once, stop)),
             asyncio.create_task(self._forever("schedules", timekeeper.once, stop)),
             asyncio.create_task(self._forever("forecast", forecaster.once, stop)),
+            asyncio.create_task(self._forever("events", herald.once, stop)),
         ]
         await stop.wait()
         forecaster.hurry()
@@ -132,6 +135,7 @@ class Engine:
             take_off()
         timekeeper.close()
         forecaster.close()
+        herald.close()
         await self._leave(maintenance)
 
     def abandon(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from scheduler.models.attempts import Attempt, AttemptFault, Lease
 from scheduler.models.audit import AuditEvent
 from scheduler.models.counts import FoldMark, TaskCount, TaskDelta, WaitingDepth
+from scheduler.models.events import Event, EventFresh, EventListener, EventMark, Webhook, WebhookDelivery
 from scheduler.models.fairness import ClassCredit, FairClock, FairCounter
 from scheduler.models.forecasts import ForecastLog, ForecastState, LearnedDuration, Snapshot
 from scheduler.models.graphs import TaskEdge, TaskGroup
@@ -30,6 +31,10 @@ __all__ = [
     "Checkpoint",
     "ClassCredit",
     "Demand",
+    "Event",
+    "EventFresh",
+    "EventListener",
+    "EventMark",
     "FairClock",
     "FairCounter",
     "FixedStart",
@@ -66,5 +71,7 @@ __all__ = [
     "Tenant",
     "TenantState",
     "WaitingDepth",
+    "Webhook",
+    "WebhookDelivery",
     "Worker",
 ]

@@ -8,4 +8,4 @@ SELECT id, slug FROM tenant;
 -- name: vacuum_hot_tables
 -- These tables hold little and turn over fast: clearing them takes milliseconds, waiting for autovacuum costs scans.
 VACUUM (SKIP_LOCKED) lease, task_delta, task_count, resource_state, fair_counter, fair_clock, class_credit, leader,
-    waiting_depth;
+    waiting_depth, event_fresh, event_mark, event_listener;

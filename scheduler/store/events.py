@@ -1,0 +1,101 @@
+"""Events: told in any order, read in one. See `sql/events.sql` for why none is missed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from scheduler.policy.types import TenantId
+from scheduler.store import queries
+
+_SQL: Final = queries.load("events.sql")
+
+EVERYONE: Final = TenantId(0)
+"""Stands for all tenants where a tenant is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, at its place. Of a transition `task` and what follows are known; `data` is JSON text."""
+
+    seq: int
+    type: str
+    task: int | None
+    tenant: str | None
+    pool: str | None
+    before: str | None
+    attempt: int | None
+    kind: str | None
+    key: str | None
+    at: float
+    data: str | None
+
+
+def add(tenant: TenantId | None, event_type: str, data: Mapping[str, object]) -> None:
+    """Tell an event that is no transition, in the caller's transaction."""
+    params = {"tenant": tenant, "type": event_type, "data": orjson.dumps(dict(data)).decode()}
+    queries.run(_SQL["add_event"], params)
+
+
+def has_fresh() -> bool:
+    """Whether something was told that has no place yet."""
+    row = queries.fetch_one(_SQL["has_fresh"])
+    return row is not None and bool(row[0])
+
+
+def lock_mark() -> int | None:
+    """The newest place, for who gives the next ones; None when another does, or none was ever given."""
+    row = queries.fetch_one(_SQL["lock_mark"])
+    return None if row is None else int(row[0])
+
+
+def ensure_mark() -> None:
+    """Let there be a mark."""
+    queries.run(_SQL["ensure_mark"])
+
+
+def publish(last_seq: int, *, events_max: int) -> int:
+    """Give places to what was told, behind `last_seq`; returns how many."""
+    row = queries.fetch_one(_SQL["publish_fresh"], {"last_seq": last_seq, "events_max": events_max})
+    return 0 if row is None else int(row[0])
+
+
+def load_newest(after: int) -> tuple[int, dict[int, int]]:
+    """The newest place, and by tenant (0: the installation) the newest of its events beyond `after`."""
+    row = queries.fetch_one(_SQL["read_newest"], {"after": after})
+    if row is None or row[0] is None:
+        return 0, {}
+    told = orjson.loads(row[1]) if row[1] else {}
+    return int(row[0]), {int(tenant): int(seq) for tenant, seq in told.items()}
+
+
+def load(tenant: TenantId | None, *, after: int, events_max: int) -> list[Event]:
+    """Events beyond a place, in order; of every tenant for None."""
+    params = {"tenant": tenant, "after": after, "events_max": events_max}
+    statement = _SQL["read_events"] if tenant is None else _SQL["read_events_of_tenant"]
+    return [Event(*row) for row in queries.fetch(statement, params)]
+
+
+def listen(tenant: TenantId, *, seconds: float | None) -> None:
+    """Have transitions told for so long from now at least; None: until `listen_no_longer`."""
+    queries.run(_SQL["listen"], {"tenant": tenant, "seconds": seconds})
+
+
+def listen_no_longer(tenant: TenantId, *, seconds: float) -> None:
+    """Have them told only for so long from now, if no webhook needs them."""
+    queries.run(_SQL["listen_no_longer"], {"tenant": tenant, "seconds": seconds})
+
+
+def load_bounds(tenant: TenantId) -> tuple[int, int]:
+    """The newest place, and the one from which on all of this tenant's events can be read."""
+    row = queries.fetch_one(_SQL["read_bounds"], {"tenant": tenant})
+    return (0, 0) if row is None else (int(row[0]), int(row[1]))
+
+
+def forget(*, keep_s: float, events_max: int, rows_max: int) -> None:
+    """Remove some of what is too old or too much, and listeners that went."""
+    queries.run(_SQL["forget_listeners"])
+    queries.run(_SQL["forget_events"], {"keep_s": keep_s, "events_max": events_max, "rows_max": rows_max})
