@@ -60,7 +60,7 @@ ALTER TABLE event_listener SET (fillfactor = 60);
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0024_attempt_fault"),
+        ("scheduler", "0014_remote_workers"),
     ]
 
     operations = [
