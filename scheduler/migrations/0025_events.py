@@ -60,7 +60,7 @@ ALTER TABLE event_listener SET (fillfactor = 60);
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0014_remote_workers"),
+        ("scheduler", "0012_runs"),
     ]
 
     operations = [
