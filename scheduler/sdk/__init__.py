@@ -22,18 +22,27 @@ from scheduler.sdk.declarations import (
     RetryPolicy,
     Task,
 )
-from scheduler.sdk.errors import EventsLagged, Permanent, Retryable, SchedulerError, SubmitError, TaskFailed
+from scheduler.sdk.errors import ApiError, EventsLagged, Permanent, Retryable, SchedulerError, SubmitError, TaskFailed
+from scheduler.sdk.events import Event, EventStream
 from scheduler.sdk.handle import TaskHandle
+from scheduler.sdk.remote.client import AsyncClient, Client
 from scheduler.sdk.scheduler import Scheduler
+from scheduler.sdk.snapshot import PoolSnapshot
 
 __all__ = [
+    "ApiError",
+    "AsyncClient",
     "AutoscaleConfig",
+    "Client",
     "Codec",
     "Dep",
+    "Event",
+    "EventStream",
     "EventsLagged",
     "JsonCodec",
     "Permanent",
     "Pool",
+    "PoolSnapshot",
     "Priority",
     "Resource",
     "RetryPolicy",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 
 class SchedulerError(Exception):
     """The scheduler cannot do this; the message says what to change. Base of the errors below."""
@@ -59,3 +62,30 @@ class Permanent(Exception):
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
         self.message = message
+
+
+class ApiError(SchedulerError):
+    """A server refused, or could not be reached.
+
+    `code` is stable (`unknown_task`, `overloaded`, `unreachable`, …), `status` the HTTP status, 0 without an answer.
+    `retryable`: the same call may succeed later, after `retry_after` seconds where that is known. `errors` name the
+    fields at fault: `{"loc": […], "msg": …}`.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        retryable: bool,
+        errors: Sequence[Mapping[str, Any]] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.retryable = retryable
+        self.errors = tuple(errors)
+        self.retry_after = retry_after

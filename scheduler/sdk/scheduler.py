@@ -9,11 +9,13 @@ import asyncio
 import os
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
 
 from scheduler.sdk.declarations import Codec, JsonCodec, Pool, Resource, Task, TaskFields
 from scheduler.sdk.errors import SchedulerError
+from scheduler.sdk.events import EventStream, OnLag
 from scheduler.sdk.handle import TaskHandle
+from scheduler.sdk.snapshot import PoolSnapshot
 
 if TYPE_CHECKING:
     from scheduler.sdk.embedded.backend import Backend
@@ -86,7 +88,9 @@ class Scheduler:
         await asyncio.to_thread(_enter, self._database)
         try:
             backend = await asyncio.to_thread(_backend_class)
-            opened = backend(self._pools, self._codec)
+            opened = backend(
+                self._pools, self._codec, event_capacity=self._event_capacity, transitions=self._emit_transitions
+            )
             try:
                 await opened.open(self._resources, grace_s=self._grace_s)
             except BaseException:
@@ -138,6 +142,30 @@ class Scheduler:
     async def status(self, task: int | TaskHandle) -> str | None:
         """Where a task stands (`ready`, `running`, `succeeded`, …); None when it is not kept."""
         return await self._running.status(_id(task))
+
+    def events(self, on_lag: OnLag = "skip") -> EventStream:
+        """What happens from now on to the tasks that this scheduler submits or runs: `async for event in …`.
+
+        Ends of tasks, or every move with `emit_transitions`. A reader more than `event_capacity` behind loses the
+        oldest; `on_lag="raise"` tells it so with EventsLagged.
+        """
+        return self._running.events(on_lag)
+
+    @overload
+    async def snapshot(self, pool: str) -> PoolSnapshot: ...
+
+    @overload
+    async def snapshot(self, pool: None = None) -> dict[str, PoolSnapshot]: ...
+
+    async def snapshot(self, pool: str | None = None) -> PoolSnapshot | dict[str, PoolSnapshot]:
+        """How a pool does now, and did in the last five minutes; without a name all pools of this scheduler, by name.
+
+        Raises SchedulerError for an unknown one.
+        """
+        backend = self._running
+        if pool is not None:
+            return await backend.snapshot(pool)
+        return {each.name: await backend.snapshot(each.name) for each in self._pools}
 
     async def set_capacity(self, pool: str, capacity: int) -> None:
         """Give a pool so many slots, between its `min` and `max`. What runs goes on; more waits, or starts at once."""

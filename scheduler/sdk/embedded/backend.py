@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, TypeVar
 
 from django.db import DatabaseError
@@ -26,15 +26,19 @@ from scheduler.engine.settings import EngineSettings
 from scheduler.errors import Conflict, CronoqError, NotFound, Unavailable
 from scheduler.policy.schedules import CatchUp, Overlap
 from scheduler.policy.types import TaskId, TenantId
+from scheduler.reads.figures import PoolFigures, pool_figures
 from scheduler.reads.tasks import states_of
 from scheduler.sdk.declarations import Codec, Pool, Resource, Task
 from scheduler.sdk.embedded.declare import ACTOR, SOURCE, declare, set_slots, tenant_id
 from scheduler.sdk.embedded.handlers import handler_of
 from scheduler.sdk.embedded.home import HOME
+from scheduler.sdk.embedded.journal import Journal
 from scheduler.sdk.embedded.submissions import submission_of, submit_error
 from scheduler.sdk.embedded.watch import Watch
 from scheduler.sdk.errors import SchedulerError, SubmitError
+from scheduler.sdk.events import EventStream, OnLag
 from scheduler.sdk.handle import End
+from scheduler.sdk.snapshot import PoolSnapshot
 from scheduler.services.cancel import cancel
 from scheduler.services.changes import Author
 from scheduler.services.schedules import (
@@ -72,12 +76,14 @@ class Recurring:
 class Backend:
     """One scheduler's engine and its calls. To be used from the loop that opened it."""
 
-    def __init__(self, pools: Sequence[Pool], codec: Codec) -> None:
+    def __init__(self, pools: Sequence[Pool], codec: Codec, *, event_capacity: int, transitions: bool) -> None:
         self._pools = {pool.name: pool for pool in pools}
         self._codec = codec
         self._loop = asyncio.get_running_loop()
         self._db = DbThread("sdk")
         self._watch = Watch(codec)
+        own = frozenset(pool.name for pool in pools if pool.executor is not None)
+        self._journal = Journal(capacity=event_capacity, transitions=transitions, own_pools=own)
         self._tenants: dict[str, TenantId] = {}
         self._stop = asyncio.Event()
         self._room = asyncio.Event()
@@ -90,7 +96,7 @@ class Backend:
         """Declare what the program declares, and start the engine. Raises SchedulerError."""
         await self._call(declare, list(self._pools.values()), list(resources))
         handlers = {
-            name: handler_of(pool.executor, self._codec, self._loop)
+            name: handler_of(pool.executor, self._codec, self._loop, self._journal.started)
             for name, pool in self._pools.items()
             if pool.executor is not None
         }
@@ -108,6 +114,7 @@ class Backend:
         self._stop.set()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._off()
+        await self._journal.close()
         await self._watch.close()
         self._db.close()
         await asyncio.to_thread(GROUP_COMMIT.let_go)
@@ -118,9 +125,11 @@ class Backend:
         """Store a task; with `overflow="wait"` once there is room. Raises SubmitError."""
         submission = submission_of(task, self._codec)
         tenant = await self._tenant(task.tenant)
-        return await self._when_room(
+        accepted = await self._when_room(
             [task.pool], lambda: asyncio.wrap_future(GROUP_COMMIT.join(tenant, submission)), "The task"
         )
+        self._journal.submitted(accepted.id, accepted.state, pool=task.pool, kind=task.kind, key=task.key)
+        return accepted
 
     async def submit_batch(self, tasks: Sequence[Task], *, group: str | None, join: str | None) -> list[Accepted]:
         """Store all of them or none. Raises SubmitError."""
@@ -132,7 +141,10 @@ class Backend:
             raise SubmitError("The tasks of a batch belong to one tenant; submit one batch for each.")
         tenant = await self._tenant(tenants.pop())
         pools = [task.pool for task in tasks]
-        return await self._when_room(pools, lambda: self._db.call(submit_batch, tenant, submissions), "The batch")
+        accepted = await self._when_room(pools, lambda: self._db.call(submit_batch, tenant, submissions), "The batch")
+        for task, each in zip(tasks, accepted, strict=True):
+            self._journal.submitted(each.id, each.state, pool=task.pool, kind=task.kind, key=task.key)
+        return accepted
 
     async def end_of(self, task: int) -> End:
         """How the task ends, once it has."""
@@ -159,7 +171,17 @@ class Backend:
         state = (await self._call(states_of, [TaskId(task)])).get(TaskId(task))
         return None if state is None else state.value
 
+    def events(self, on_lag: OnLag) -> EventStream:
+        """A reader of what happens to the tasks submitted or run here, from now on."""
+        return self._journal.open(on_lag)
+
     # Pools and schedules
+
+    async def snapshot(self, pool: str) -> PoolSnapshot:
+        """How a pool does. Raises SchedulerError when there is none of that name."""
+        found = await self._call(pool_figures, pool)
+        scale = self._pools[pool].autoscale if pool in self._pools else None
+        return _snapshot(found, 0.0 if scale is None else scale.cost_per_worker_second)
 
     async def set_capacity(self, pool: str, slots: int) -> None:
         """Give a pool so many slots now. Raises SchedulerError."""
@@ -254,6 +276,23 @@ class Backend:
         # Called from the doorbell's threads; a loop that has closed waits for nothing any more.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._room.set)
+
+
+def _snapshot(found: PoolFigures, cost_per_worker_second: float) -> PoolSnapshot:
+    same = {f.name for f in fields(PoolSnapshot)} & {f.name for f in fields(PoolFigures)}
+    return PoolSnapshot(
+        **{name: getattr(found, name) for name in same},
+        pending=sum(found.pending_by_class.values()),
+        window=found.window_s,
+        wait_mean=found.wait.mean,
+        wait_p50=found.wait.p50,
+        wait_p90=found.wait.p90,
+        wait_p99=found.wait.p99,
+        run_p50=found.run.p50,
+        run_p99=found.run.p99,
+        worker_seconds=found.worker_s,
+        cost=found.worker_s * cost_per_worker_second,
+    )
 
 
 def _say_if_broken(engine: asyncio.Task[None]) -> None:

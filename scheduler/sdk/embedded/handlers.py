@@ -17,12 +17,18 @@ from scheduler.sdk.declarations import Codec, Executor
 from scheduler.sdk.errors import Permanent, Retryable
 
 
-def handler_of(executor: Executor, codec: Codec, loop: asyncio.AbstractEventLoop) -> Handler:
-    """The handler that calls `executor`: an async one on the engine's loop, which is the caller's; else in a thread."""
+def handler_of(
+    executor: Executor, codec: Codec, loop: asyncio.AbstractEventLoop, started: Callable[[Any], None]
+) -> Handler:
+    """The handler that calls `executor`: an async one on the engine's loop, which is the caller's; else in a thread.
+
+    `started` is called, on any thread, with each attempt that begins.
+    """
     call: Callable[..., Any] = executor
     if inspect.iscoroutinefunction(executor) or inspect.iscoroutinefunction(getattr(executor, "__call__", None)):  # noqa: B004 - the method's kind is asked for, not whether it is there
 
         async def on_the_loop(attempt: Any, payload: Any) -> Any:
+            started(attempt)
             try:
                 return codec.encode(await call(TaskContext(attempt), codec.decode(payload)))
             except (Retryable, Permanent) as error:
@@ -31,6 +37,7 @@ def handler_of(executor: Executor, codec: Codec, loop: asyncio.AbstractEventLoop
         return on_the_loop
 
     def in_a_thread(attempt: Any, payload: Any) -> Any:
+        started(attempt)
         try:
             value = call(TaskContext(attempt), codec.decode(payload))
             if inspect.iscoroutine(value):

@@ -1,0 +1,1 @@
+"""Programs as users of cronoq write them; only their import is ours. Each is run as a test."""

@@ -1,0 +1,125 @@
+"""The clients and the command against a real server, with an engine beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from scheduler.sdk import ApiError, AsyncClient, Client, Dep, Task, TaskFailed
+from scheduler.sdk.cli.main import cronoq
+from scheduler.services.tokens import create_token
+from tests.conftest import LiveDatabase
+from tests.engine.running import engine
+from tests.support.processes import free_port
+from tests.support.server import running_server
+from tests.support.work import make_bucket, make_pool, make_tenant
+
+
+@pytest.fixture
+def served(live_database: LiveDatabase) -> Iterator[tuple[str, str]]:
+    """A server with a pool that adds one, and an operator's token of one tenant."""
+    make_tenant("acme")
+    make_pool("p")
+    make_pool("idle", executor="remote")
+    make_bucket("api", rate=5.0, burst=10.0)
+
+    async def add_one(ctx: Any, payload: int) -> int:
+        return payload + 1
+
+    token = create_token(scopes=["submit", "read", "operate"], tenant="acme", name="t", actor="test").text
+    with running_server(live_database.url) as url, engine({"p": add_one}):
+        yield url, token
+
+
+@pytest.mark.acceptance
+def test_clients_and_the_command_do_what_they_say(served: tuple[str, str], tmp_path: Path) -> None:
+    url, token = served
+    with Client(url, token=token) as client:
+        _submits_and_waits(client)
+        _refusals_say_what_to_change(client)
+        waiting = client.submit(1, pool="idle", key="waits")
+        assert "worker" in client.why(waiting.id).reasons[0]["text"]
+        assert [pool["name"] for pool in client.pools()] == ["idle", "p"]
+        asyncio.run(_asks_as_well_with_a_loop(url, token, waiting.id))
+    _the_command_submits_shows_and_refuses(url, token, tmp_path)
+
+
+def _submits_and_waits(client: Client) -> None:
+    one = client.submit(1, pool="p", key="one", tags={"a": "b"}, deadline_in=5.0)
+    assert client.result(one.id, timeout=30.0) == 2
+    again = client.submit(1, pool="p", key="one", tags={"a": "b"}, deadline_in=5.0)
+    assert (again.id, again.duplicate) == (one.id, True)
+    parent, child = client.submit_batch([Task(5, pool="p", key="x"), Task(6, pool="p", deps=[Dep("x", on="complete")])])
+    assert client.wait(child.id, 30.0).result == 7
+    assert [seen.state for seen in client.watch(parent.id)] == ["succeeded"]
+    found = client.find("x")
+    assert found is not None
+    assert (found.id, found.ended) == (parent.id, True)
+    broken = client.submit("text", pool="p")
+    client.cancel(broken.id)
+    with pytest.raises(TaskFailed) as raised:
+        client.result(broken.id, timeout=30.0)
+    assert raised.value.status == "cancelled"
+
+
+def _refusals_say_what_to_change(client: Client) -> None:
+    with pytest.raises(ApiError) as raised:
+        client.submit(1, pool="nowhere")
+    assert (raised.value.code, raised.value.retryable) == ("unknown_pool", False)
+    with pytest.raises(ApiError) as raised:
+        client.get(2**40)
+    assert (raised.value.code, raised.value.status) == ("unknown_task", 404)
+    with pytest.raises(TimeoutError, match="is ready after"):
+        client.result(client.submit(1, pool="idle").id, timeout=0.01)
+
+
+async def _asks_as_well_with_a_loop(url: str, token: str, waiting: int) -> None:
+    async with AsyncClient(url, token=token) as client:
+        task = await client.submit(41, pool="p")
+        assert await client.result(task.id, timeout=30.0) == 42
+        assert (await client.cancel(waiting)).state == "cancelled"
+        assert [seen.state async for seen in client.watch(waiting)] == ["cancelled"]
+        assert (await client.snapshot()).seq > 0
+
+
+def _the_command_submits_shows_and_refuses(url: str, token: str, tmp_path: Path) -> None:
+    def run(*words: str, status: int = 0) -> Result:
+        done = CliRunner().invoke(cronoq, ["--url", url, "--token", token, *words])
+        assert done.exit_code == status, (words, done.output, done.exception)
+        return done
+
+    answer = json.loads(run("submit", "1", "-p", "p", "-r", "api=1", "--tag", "a=b", "--json").output)
+    assert json.loads(run("wait", str(answer["id"]), "--json").output)["result"] == 2
+    assert "is succeeded" in run("get", str(answer["id"])).output
+    assert "2" in run("submit", "1", "-p", "p", "--wait").output
+    lines = tmp_path / "lines"
+    lines.write_text("1\n\n2\n3\n")
+    submitted = json.loads(run("submit", "--lines", str(lines), "-p", "idle", "--key", "l", "--json").output)
+    assert [each["key"] for each in submitted] == ["l-1", "l-3", "l-4"]
+    waiting = str(submitted[0]["id"])
+    assert "No worker" in run("why", waiting).output or "worker" in run("why", waiting).output
+    assert "124" not in run("wait", waiting, "--timeout", "0.01", status=124).output
+    assert "cancelled" in run("cancel", waiting).output
+    top = run("top", "--once").output
+    assert "idle" in top
+    assert "api" in top
+    assert "5/s, burst 10" in run("limits").output
+    refused = run("get", "999999999", status=1)
+    assert "There is no task 999999999." in refused.stderr
+    assert json.loads(run("pause", "p", "--json", status=1).output)["error"]["code"] == "needs_all_tenants"
+    assert "_CRONOQ_COMPLETE" in run("completion", "bash").output
+
+
+def test_a_server_that_does_not_answer_is_an_error_in_the_time_given() -> None:
+    with (
+        Client(f"http://127.0.0.1:{free_port()}", token="cq_none", timeout=0.3) as client,
+        pytest.raises(ApiError) as raised,
+    ):
+        client.get(1)
+    assert (raised.value.code, raised.value.retryable) == ("unreachable", True)
