@@ -69,7 +69,9 @@ def learn(before: Learned, now: Counted, *, interval_s: float) -> Learned:
     )
     ended = max(0.0, sum(now.started) - sum(then.started) - (now.running - then.running))
     # Sampling makes one look say too much and the next too little: only the sum is right, so it is not cut at 0.
-    busy_s = (then.running + now.running) / 2 * elapsed_s - (now.age_s - then.age_s)
+    # Where nothing ended it is nothing exactly. Slots that are filled right after a look would else seem to have been
+    # busy for less time than what runs in them has aged: service times of next to nothing, until the first task ends.
+    busy_s = (then.running + now.running) / 2 * elapsed_s - (now.age_s - then.age_s) if ended else 0.0
     kept = exp(-min(elapsed_s / SERVICE_MEMORY_S, ended / SERVICE_MEMORY_TASKS))
     return Learned(now, arrivals, before.busy_s * kept + busy_s, before.ended * kept + ended)
 

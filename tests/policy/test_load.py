@@ -38,6 +38,13 @@ def test_a_cancelled_backlog_is_no_negative_arrival() -> None:
     assert sum(learned.arrivals_per_s) == 0.0
 
 
+def test_slots_that_were_filled_right_after_a_look_teach_nothing_until_something_ends() -> None:
+    empty = counted(0.0, ready=100)
+    filled = counted(1.0, ready=96, started=4, running=4, age_s=3.9)
+    still = counted(2.0, ready=96, started=4, running=4, age_s=7.9)
+    assert observe(empty, filled, still).service_s(2.0) == 2.0
+
+
 @pytest.mark.parametrize("later", [50.0, 100.0])
 def test_a_clock_that_stands_or_goes_back_changes_no_average(later: float) -> None:
     before = observe(*(counted(float(t), ready=t, started=t) for t in range(101)))

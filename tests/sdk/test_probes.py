@@ -230,7 +230,10 @@ def test_an_autoscaled_pool_has_the_slots_that_its_backlog_needs_within_a_few_lo
                     seen.append(capacity)
                 return capacity == 64
 
-            await until(look)
+            try:
+                await until(look)
+            except TimeoutError:
+                raise AssertionError((seen, await sched.snapshot("p"))) from None
             gate.set()
 
     asyncio.run(main())
