@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 
@@ -25,6 +25,7 @@ from scheduler.engine.executors.base import (
     ProviderBilling,
     Retryable,
 )
+from scheduler.engine.steps import Desk, StepReceipt, StepSide
 from scheduler.policy.payload import fault_in_json
 from scheduler.policy.retry import Failure
 from scheduler.policy.states import TaskState
@@ -33,6 +34,7 @@ from scheduler.providers.usage import Usage
 from scheduler.services.settle import Report
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 RESULT_BYTES_MAX: Final = 1_048_576
 MESSAGE_CHARS_MAX: Final = 500
@@ -77,6 +79,7 @@ class Context:
 
     __slots__ = (
         "_running",
+        "_side",
         "attempt",
         "deadline",
         "degraded",
@@ -85,6 +88,7 @@ class Context:
         "lease_id",
         "max_output_tokens",
         "pool",
+        "run",
         "tags",
         "task_id",
         "tenant",
@@ -106,7 +110,26 @@ class Context:
         self.tags: dict[str, str] = orjson.loads(leased.tags) if leased.tags else {}
         self.max_output_tokens = leased.max_output_tokens
         self.upstream: dict[str, Any] = orjson.loads(leased.upstream) if leased.upstream else {}
+        self.run: int | None = leased.run
         self._running = running
+        self._side = StepSide(leased, running.desk)
+
+    @property
+    def checkpoint(self) -> Any:
+        """Where the run was left; None at its beginning, and outside a run."""
+        return self._side.checkpoint
+
+    async def save_checkpoint(self, value: Any) -> int:
+        """See `AttemptContext`."""
+        return await self._side.save_checkpoint(value)
+
+    def receipt(self, step: str) -> StepReceipt:
+        """See `AttemptContext`."""
+        return self._side.receipt(step)
+
+    def wait(self, doing: Coroutine[Any, Any, T]) -> T:
+        """See `AttemptContext`."""
+        return self._side.wait(doing)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -128,9 +151,10 @@ class Running:
     `valid_until` is the monotonic time after which its lease may be somebody else's.
     """
 
-    __slots__ = ("executor", "leased", "names", "stop", "task", "ttl_s", "usage_so_far", "valid_until")
+    __slots__ = ("desk", "executor", "leased", "names", "stop", "task", "ttl_s", "usage_so_far", "valid_until")
 
-    def __init__(self, leased: LeasedTask, names: Names, executor: Executor, *, ttl_s: float) -> None:
+    def __init__(self, leased: LeasedTask, names: Names, executor: Executor, *, ttl_s: float, desk: Desk) -> None:
+        self.desk = desk
         self.leased = leased
         self.names = names
         self.executor = executor

@@ -39,6 +39,7 @@ from scheduler.engine.outbox import Outbox
 from scheduler.engine.pools import Pools
 from scheduler.engine.renewal import Renewal
 from scheduler.engine.settings import EngineSettings
+from scheduler.engine.steps import Desk
 from scheduler.engine.timekeeper import Timekeeper
 from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.retry import Failure
@@ -87,6 +88,7 @@ class Engine:
         self._book: LaneBook | None = None
         self._draining = False
         self._abandoned = False
+        self._desk = Desk()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then finish or hand back what runs. Setting `abandon` skips the waiting."""
@@ -133,6 +135,7 @@ class Engine:
         self._renewal.stop()
         for take_off in off:
             take_off()
+        self._desk.close()
         timekeeper.close()
         forecaster.close()
         herald.close()
@@ -196,7 +199,9 @@ class Engine:
             served = self.pools.get(task.pool)
             if served is not None:
                 names = self.pools.names(served, task.tenant)
-                self._running[task.lease] = Running(task, names, served.executor, ttl_s=served.pool.lease_ttl_s)
+                self._running[task.lease] = Running(
+                    task, names, served.executor, ttl_s=served.pool.lease_ttl_s, desk=self._desk
+                )
         return leased
 
     def _pause_s(self, done: Dispatched, took_s: float) -> float:

@@ -260,12 +260,14 @@ _FROM_SERVER: Final[Mapping[str, Callable[[Fields], FromServer]]] = {
 }
 
 
-def lease_text(head: Mapping[str, object], *, payload: str, upstream: str | None) -> str:
-    """A lease message; payload and upstream are JSON text already and are not parsed on their way through."""
+def lease_text(head: Mapping[str, object], *, payload: str, upstream: str | None, checkpoint: str | None = None) -> str:
+    """A lease message; payload, upstream and checkpoint are JSON text already, not parsed on their way through."""
     start = encode("lease", **head)[:-1]
     parts = [start, ',"payload":', payload]
     if upstream is not None:
         parts += [',"upstream":', upstream]
+    if checkpoint is not None:
+        parts += [',"checkpoint":', checkpoint]
     return "".join([*parts, "}"])
 
 

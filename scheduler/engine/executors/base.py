@@ -7,13 +7,18 @@ and settlement does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from scheduler.policy.types import FailureClass
 from scheduler.providers.ratelimits import RateLimits
 from scheduler.providers.usage import Usage
+
+if TYPE_CHECKING:
+    from scheduler.engine.steps import StepReceipt
+
+T = TypeVar("T")
 
 
 class AttemptContext(Protocol):
@@ -79,6 +84,27 @@ class AttemptContext(Protocol):
 
     def is_cancelled(self) -> bool:
         """Whether somebody asked for the attempt to stop; cheap enough to ask often."""
+
+
+class StepContext(AttemptContext, Protocol):
+    """What handlers of the `python` executor are given besides: what a step of a run can do for it."""
+
+    @property
+    def run(self) -> int | None:
+        """The run that this is a step of."""
+
+    @property
+    def checkpoint(self) -> Any:
+        """Where the run was left; None at its beginning, and outside a run."""
+
+    async def save_checkpoint(self, value: Any) -> int:
+        """Write where the run can be taken up (JSON, at most 1 MiB), under this attempt's lease; the new version."""
+
+    def receipt(self, step: str) -> StepReceipt:
+        """An effect on the world outside, by its name in the run: `claim` before making it, `commit` after."""
+
+    def wait(self, doing: Coroutine[Any, Any, T]) -> T:
+        """For plain functions, which cannot await: `ctx.wait(ctx.save_checkpoint(value))`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from scheduler.engine.remote.reports import Reported, Reports
 from scheduler.engine.remote.seats import News, Offers, Seat
 from scheduler.policy.remote import Claim, Given, HeldLease, Kept, RemoteWorker, Stop
 from scheduler.policy.types import LeaseId, PoolId, WorkerId
+from scheduler.reads.runs import with_runs
 from scheduler.reads.upstream import with_upstream
 from scheduler.services import workers as service
 from scheduler.services.settle import Report
@@ -304,13 +305,13 @@ class Gateway:
 
 
 def _claim(gateway: WorkerId) -> tuple[list[Given], set[LeaseId]]:
-    """On the thread: what was given, and which of it cannot be run because its parents' results cannot be read."""
+    """On the thread: what was given, and which of it cannot be run because what it needs cannot be read."""
     given = service.claim(gateway)
     try:
-        tasks = with_upstream([each.task for each in given])
+        tasks = with_runs(with_upstream([each.task for each in given]))
     except DatabaseError as error:
-        logger.warning("attempts are handed back, the results they need cannot be read: %s", error)
-        return given, {each.task.lease for each in given if each.task.has_parents}
+        logger.warning("attempts are handed back, what they need cannot be read: %s", error)
+        return given, {each.task.lease for each in given if each.task.has_parents or each.task.of_run}
     return [each._replace(task=task) for each, task in zip(given, tasks, strict=True)], set()
 
 

@@ -30,7 +30,9 @@ def lease_message(given: Given) -> str:
         "deadline_at": task.deadline_at,
         "degraded": task.degraded,
     }
-    return lease_text(head, payload=task.payload or "null", upstream=task.upstream)
+    if task.run is not None:
+        head["run"] = task.run
+    return lease_text(head, payload=task.payload or "null", upstream=task.upstream, checkpoint=task.checkpoint)
 
 
 def stop_texts(news: News) -> str:
