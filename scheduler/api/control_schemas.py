@@ -8,10 +8,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field
 
 from scheduler.api.answers import In, Out, at, moment
-from scheduler.api.fields import Json, Moment, Number, Priority, Reason, Seconds, Text, Version, Whole
+from scheduler.api.fields import Json, Moment, Number, Priority, Reason, Seconds, Text, Usd, Version, Whole
 from scheduler.api.scale_schemas import AutoscaleIn, AutoscaleOut
 from scheduler.policy.declarations import PoolSettings
 from scheduler.policy.graph import UnknownDependency
+from scheduler.policy.money import format_usd, parse_usd
 from scheduler.reads.pools import Pause, PoolDetail
 
 Executor = Literal["python", "llm", "remote", "http"]
@@ -47,6 +48,7 @@ class _PoolFieldsIn(In):
     await_timeout: Number | None = Field(None, description="Seconds to wait for such a key; then the task is skipped")
     max_pending: Whole | None = Field(None, description="Tasks that may wait, whatever for; 100,000 unless you say")
     overflow: Text | None = Field(None, description="What one more does: reject, shed_lowest or shed_oldest")
+    cost_per_worker_second_usd: Usd | None = Field(None, description="What a second of a worker costs; null: nothing")
     allow_degraded: Annotated[bool, Field(strict=True)] | None = Field(
         None, description="Whether attempts may be asked to answer only while the pool is overloaded"
     )
@@ -57,6 +59,8 @@ class _PoolFieldsIn(In):
         retry = given.pop("retry", None)
         if self.autoscale is not None:
             given["autoscale"] = self.autoscale.settings()
+        if self.cost_per_worker_second_usd is not None:
+            given["cost_per_worker_second_usd"] = parse_usd(self.cost_per_worker_second_usd)
         given |= {name: getattr(retry, name) for name in retry.model_fields_set} if retry is not None else {}
         return {
             setting: given[name]
@@ -122,8 +126,9 @@ _SETTINGS: Final = {
     "max_pending": "max_pending",
     "overflow": "overflow",
     "allow_degraded": "allow_degraded",
+    "cost_per_worker_second_usd": "worker_second_nano",
 }
-_NULLABLE: Final = frozenset({"timeout", "slo", "autoscale", "await_timeout"})
+_NULLABLE: Final = frozenset({"timeout", "slo", "autoscale", "await_timeout", "cost_per_worker_second_usd"})
 
 
 class PoolRetryOut(Out):
@@ -174,6 +179,7 @@ class PoolOut(Out):
     max_pending: int
     overflow: str
     allow_degraded: bool
+    cost_per_worker_second_usd: str | None
     overload: OverloadOut
     config: Config | None
     waiting: dict[str, int] = Field(description="Ready tasks by class")
@@ -216,6 +222,7 @@ def present_pool(found: PoolDetail, *, with_config: bool) -> PoolOut:
         max_pending=s.max_pending,
         overflow=s.overflow,
         allow_degraded=s.allow_degraded,
+        cost_per_worker_second_usd=None if s.worker_second_nano is None else format_usd(s.worker_second_nano),
         overload=_overload(found),
         config=dict(s.config) if with_config else None,
         waiting=dict(found.waiting),

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field, Strict
 
+from scheduler.policy.money import parse_usd
 from scheduler.policy.payload import fault_in_text
 from scheduler.reads.tasks import ID_MAX
 
@@ -33,6 +34,14 @@ def _written(value: object) -> object:
 Text = Annotated[str, Strict(), AfterValidator(_text)]
 Name = Annotated[Text, Field(min_length=1, max_length=64)]
 Reason = Annotated[Text, Field(max_length=500, description="Why; kept in the audit")]
+
+
+def _usd(value: str) -> str:
+    parse_usd(value)
+    return value
+
+
+Usd = Annotated[str, Strict(), AfterValidator(_usd), Field(description='US dollars as text, like "12.50"')]
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Whole = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
 Version = Annotated[int, Strict(), Field(ge=1, le=ID_MAX, description="The version that you read")]

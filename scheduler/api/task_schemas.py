@@ -13,7 +13,7 @@ from pydantic.config import JsonDict
 
 from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.bodies import PAYLOAD_BYTES_MAX
-from scheduler.api.fields import YEAR_S, Ahead, Json, Moment, Name, Number, Priority, Reason, Seconds, Text
+from scheduler.api.fields import YEAR_S, Ahead, Json, Moment, Name, Number, Priority, Reason, Seconds, Text, Usd
 from scheduler.api.forecast_schemas import BandOut
 from scheduler.api.graph_schemas import AfterIn, AfterOut, GroupName, Join, present_after
 from scheduler.api.retry_schemas import RetryIn, retry_settings
@@ -23,6 +23,7 @@ from scheduler.policy.calibration import Band
 from scheduler.policy.explain import Reason as WaitingReason
 from scheduler.policy.fixed_starts import OnMiss
 from scheduler.policy.graph import EDGES_PER_TASK_MAX
+from scheduler.policy.money import parse_usd
 from scheduler.policy.payload import fault_in_json
 from scheduler.policy.types import PriorityClass, RunId
 from scheduler.reads.tasks import ID_MAX, AttemptRow, LeaseRow, TaskDetail, TaskRow
@@ -64,6 +65,7 @@ class TaskIn(In):
         None, description="Seconds from now after which it is missed if it has not started"
     )
     duration_hint: Seconds | None = None
+    max_cost_usd: Usd | None = Field(None, description="The most that one attempt may cost")
     timeout: Seconds | None = Field(None, description="Seconds that one attempt may take")
     retry: RetryIn | None = None
     resources: dict[Name, Annotated[Number, Field(gt=0, le=1e12)]] = Field(
@@ -103,6 +105,7 @@ class TaskIn(In):
             on_miss=self.on_miss,
             expires_in_s=self.expires_in,
             duration_hint_s=self.duration_hint,
+            max_cost_nano=None if self.max_cost_usd is None else parse_usd(self.max_cost_usd),
             timeout_s=self.timeout,
             retry=retry_settings(self.retry),
             resources=self.resources,

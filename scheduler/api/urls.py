@@ -15,6 +15,7 @@ from scheduler.api import (
     forecast,
     groups,
     kills,
+    money,
     observing,
     pools,
     previews,
@@ -93,6 +94,7 @@ _ROUTERS: Final = (
     observing,
     forecast,
     workers,
+    money,
 )
 for _router in (module.router for module in _ROUTERS):
     api.add_router("", _router)

@@ -35,6 +35,7 @@ from scheduler.engine.executors.python import Handler
 from scheduler.engine.forecaster import Forecaster
 from scheduler.engine.herald import Herald
 from scheduler.engine.maintenance import Maintenance
+from scheduler.engine.messenger import Messenger
 from scheduler.engine.outbox import Outbox
 from scheduler.engine.pools import Pools
 from scheduler.engine.renewal import Renewal
@@ -102,7 +103,8 @@ class Engine:
         self._outbox = Outbox(self._settle_db, batch_max=self.settings.settle_batch_max)
         self._renewal = Renewal(self.id, self, register=self._register)
         maintenance = Maintenance(self)
-        timekeeper, forecaster, herald = Timekeeper(self), Forecaster(self), Herald(self)
+        timekeeper, forecaster = Timekeeper(self), Forecaster(self)
+        herald, messenger = Herald(self), Messenger(self)
         off = [
             DOORBELL.on(Bell.WORK, self._rung),
             DOORBELL.on(Bell.GIVEN, self._given),
@@ -121,6 +123,7 @@ class Engine:
             asyncio.create_task(self._forever("schedules", timekeeper.once, stop)),
             asyncio.create_task(self._forever("forecast", forecaster.once, stop)),
             asyncio.create_task(self._forever("events", herald.once, stop)),
+            asyncio.create_task(self._forever("messages", messenger.once, stop)),
         ]
         await stop.wait()
         forecaster.hurry()
@@ -139,6 +142,7 @@ class Engine:
         timekeeper.close()
         forecaster.close()
         herald.close()
+        messenger.close()
         await self._leave(maintenance)
 
     def abandon(self) -> None:

@@ -15,7 +15,7 @@ from scheduler.models.fairness import ClassCredit, FairClock, FairCounter
 from scheduler.models.forecasts import ForecastLog, ForecastState, LearnedDuration, Snapshot
 from scheduler.models.graphs import TaskEdge, TaskGroup
 from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
-from scheduler.models.money import Budget, LedgerEntry, Price
+from scheduler.models.money import Alert, AlertTarget, Budget, LedgerEntry, Price
 from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
 from scheduler.models.runs import Checkpoint, KillEpoch, Receipt, Run, RunIntake, RunUse
 from scheduler.models.schedules import Occurrence, Schedule
@@ -23,6 +23,8 @@ from scheduler.models.tasks import FixedStart, Task, TaskPayload, TaskResult
 from scheduler.models.tenants import ApiToken, IdempotencyRecord, Tenant, TenantState
 
 __all__ = [
+    "Alert",
+    "AlertTarget",
     "ApiToken",
     "Attempt",
     "AttemptFault",

@@ -27,8 +27,10 @@ class Tenant(models.Model):
     start_burst = models.FloatField(null=True, blank=True)
     max_in_flight = models.PositiveIntegerField(null=True, blank=True)
     max_queued = models.PositiveIntegerField(null=True, blank=True)
-    # Nano-dollars of a month; NULL: no limit. Alerts are raised at these parts of it.
+    # Nano-dollars of a month; NULL: no limit. Alerts are raised at these parts of it. The
+    # target is what a success may cost, waste included.
     monthly_budget_nano = models.BigIntegerField(null=True, blank=True)
+    success_target_nano = models.BigIntegerField(null=True, blank=True)
     alert_at = ArrayField(models.FloatField(), default=default_alerts, db_default=[0.8, 1.0])
     max_steps_per_run = models.PositiveIntegerField(null=True, blank=True)
     max_width_per_run = models.PositiveIntegerField(null=True, blank=True)

@@ -125,10 +125,3 @@ def charge(cost: int, *, reserved: int, accounts: Iterable[Account]) -> int:
     for account in found:
         account.settle(reserved=reserved, charged=charged)
     return charged
-
-
-def crossed(before: int, after: int, limit: int | None, thresholds: Iterable[float]) -> list[float]:
-    """The thresholds (parts of the limit) that what is used has reached on its way from `before` to `after`."""
-    if limit is None or after <= before:
-        return []
-    return [part for part in sorted(thresholds) if before < part * limit <= after or (limit == 0 and before == 0)]

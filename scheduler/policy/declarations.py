@@ -16,6 +16,7 @@ from scheduler.policy.admission import ATTEMPTS_MAX
 from scheduler.policy.autoscale import AutoscaleSettings
 from scheduler.policy.bounds import Overflow
 from scheduler.policy.graph import UnknownDependency
+from scheduler.policy.money import NANO
 from scheduler.policy.payload import fault_in_json, fault_in_text
 from scheduler.policy.runs import COST_MAX_NANO, STEPS_MAX, WIDTH_MAX
 from scheduler.policy.types import PriorityClass, ResourceKind
@@ -48,7 +49,7 @@ class PoolSettings:
     `slo` is the wait that a class (by its label) may have. `autoscale` None: the number of slots is fixed.
     `await_timeout_s` None: a key that nobody has used is awaited for ever, where it is awaited. At most
     `max_pending` tasks may wait, whatever for; `overflow` says what happens to one more. `allow_degraded`: an
-    overloaded pool may ask attempts to answer only.
+    overloaded pool may ask attempts to answer only. `worker_second_nano` is what a second of a worker costs.
     """
 
     config: Mapping[str, object] = field(default_factory=dict)
@@ -70,6 +71,7 @@ class PoolSettings:
     max_pending: int = 100_000
     overflow: str = Overflow.REJECT.value
     allow_degraded: bool = False
+    worker_second_nano: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +159,9 @@ def faults_in_pool(name: str, executor: str, settings: PoolSettings) -> Faults:
         _outside("max_pending", s.max_pending, 0, QUEUED_MAX),
         _fault_in_overflow(s.overflow),
         *(_faults_in_autoscale(s.autoscale) if s.autoscale is not None else ()),
+        None
+        if s.worker_second_nano is None
+        else _outside("cost_per_worker_second_usd", s.worker_second_nano / NANO, 0, 1_000.0),
         _outside("reservable_fraction", s.reservable_fraction, 0.0, 1.0),
         None if s.await_timeout_s is None else _outside("await_timeout", s.await_timeout_s, 0.0, DURATION_MAX_S),
     ]

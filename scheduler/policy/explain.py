@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from scheduler.policy.budget_words import TaskCost, lack_of_money
 from scheduler.policy.graph import ComesAfter, EdgeCondition
 from scheduler.policy.limits import ShortBy, limit_at, shortage
 from scheduler.policy.quotas import Quota
@@ -80,6 +81,7 @@ class Surroundings:
     limits: TenantView | None = None
     matching: bool = True
     labels: tuple[str, ...] = ()
+    cost: TaskCost | None = None
     held: int = 0
     held_for: float | None = None
 
@@ -107,6 +109,7 @@ def explain(task: WaitingTask, around: Surroundings) -> tuple[Reason, ...]:
     reasons = (
         *gates,
         *_limit_gates(task, around),
+        *_money_gates(task, around),
         *_resource_gates(task, around.now),
         *_slot_gates(around),
         *_behind(around),
@@ -271,6 +274,11 @@ def _limit_gates(task: WaitingTask, around: Surroundings) -> list[Reason]:
         detail = {"in_flight": view.in_flight, "max_in_flight": view.max_in_flight}
         found.append(Reason(WaitReason.TENANT_IN_FLIGHT, text, detail))
     return found
+
+
+def _money_gates(task: WaitingTask, around: Surroundings) -> list[Reason]:
+    said = None if around.cost is None else lack_of_money(task.tenant, around.cost)
+    return [] if said is None else [Reason(WaitReason.TENANT_BUDGET, *said)]
 
 
 def _resource_gates(task: WaitingTask, now: float) -> list[Reason]:

@@ -32,6 +32,7 @@ from scheduler.policy.types import (
     TenantId,
 )
 from scheduler.reads.forecast import published_forecast
+from scheduler.reads.money import cost_of_task
 from scheduler.reads.tasks import ID_MAX
 from scheduler.reads.tenants import limits_in_use
 from scheduler.store import control, dispatch, fixed_starts, graphs, overview, resources, tasks
@@ -124,6 +125,7 @@ def _surroundings(row: tasks.TaskRow, ahead: int, now: float) -> Surroundings:
         limits=limits_in_use(tenant),
         matching=offered.matching > 0,
         labels=labels,
+        cost=cost_of_task(row.id),
         held=held,
         held_for=held_for,
     )

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
+from django.db import transaction
+
+from scheduler.errors import Conflict, FieldError, NotFound
 from scheduler.policy.periods import period_at
 from scheduler.policy.types import TenantId, TenantView
+from scheduler.services.alerts import raise_passed
+from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
+from scheduler.store import accounts
 from scheduler.store import money as store
+
+ALERTS_MAX: Final = 10
 
 
 def open_periods(tenants: Sequence[TenantView], now: float) -> dict[TenantId, TenantView]:
@@ -24,3 +33,76 @@ def open_periods(tenants: Sequence[TenantView], now: float) -> dict[TenantId, Te
     ]
     opened = store.open_budgets(periods)
     return {tenant: replace(views[tenant], budget=budget) for tenant, budget in opened.items()}
+
+
+def edit_budget(
+    slug: str, version: int, changes: Mapping[str, Any], *, actor: str, reason: str = "", source: str = "ui"
+) -> None:
+    """Change what a tenant may spend: `limit` a month, `alert_at`, `success_target`, `top_up` until `top_up_until`.
+
+    Amounts in nano-dollars. The present period follows at once, and what waited for it starts. Raises NotFound,
+    VersionConflict when `version` of the tenant is not the current one, Refused with every fault.
+    """
+    author = Author(actor, source, reason)
+    check_reason(author)
+    with transaction.atomic():
+        row = _load(slug)
+        if row.version != version:
+            raise VersionConflict(f"The tenant {slug!r}", sent=version, current=row.version)
+        declared = _declared(row)
+        wanted = declared | dict(changes)
+        if "top_up" in changes and not changes["top_up"]:
+            wanted |= {"top_up": 0, "top_up_until": None}
+        refuse(tuple(_faults(wanted, row)), code="bad_budget")
+        if not accounts.edit_monthly(
+            slug,
+            version=version,
+            limit=wanted["limit"],
+            alert_at=wanted["alert_at"],
+            target=wanted["success_target"],
+        ):
+            raise VersionConflict(f"The tenant {slug!r}", sent=version, current=_load(slug).version)
+        _follow(row, wanted)
+        before, after = differences(declared, wanted)
+        record(author, "budget.edit", f"tenant:{slug}", before=before, after=after)
+
+
+def _follow(row: accounts.BudgetRow, wanted: Mapping[str, Any]) -> None:
+    """The present period gets the new limit; thresholds that it has passed by that are told."""
+    budget = row.budget
+    if budget is None:
+        opened = open_periods([TenantView(row.tenant)], row.now)
+        view = opened[row.tenant].budget if row.tenant in opened else None
+        budget = view.id if view is not None else _load(row.slug).budget
+    if budget is None:
+        raise Conflict("The budget's period ended at this very moment; try again.", code="period_ended")
+    store.lock_budgets([budget])
+    accounts.edit_period(budget, limit=wanted["limit"], top_up=wanted["top_up"], top_up_until=wanted["top_up_until"])
+    raise_passed(row.tenant, store.lock_budgets([budget])[budget])
+
+
+def _load(slug: str) -> accounts.BudgetRow:
+    rows = accounts.load_budgets(slug=slug) if "\x00" not in slug else []
+    if not rows:
+        raise NotFound(f"There is no tenant {slug!r}.", code="unknown_tenant")
+    return rows[0]
+
+
+def _declared(row: accounts.BudgetRow) -> dict[str, Any]:
+    return {
+        "limit": row.monthly,
+        "alert_at": list(row.alert_at),
+        "success_target": row.success_target,
+        "top_up": row.top_up or 0,
+        "top_up_until": row.top_up_until,
+    }
+
+
+def _faults(wanted: Mapping[str, Any], row: accounts.BudgetRow) -> Iterator[FieldError]:
+    parts = wanted["alert_at"]
+    if len(parts) > ALERTS_MAX or len(set(parts)) != len(parts) or not all(0 < part <= 1 for part in parts):
+        yield FieldError(("alert_at",), f"Give at most {ALERTS_MAX} different parts of the limit, above 0 and up to 1.")
+    if wanted["top_up"] and wanted["limit"] is None:
+        yield FieldError(("top_up_usd",), "There is no limit that could be topped up.")
+    if wanted["top_up"] and (wanted["top_up_until"] is None or wanted["top_up_until"] <= row.now):
+        yield FieldError(("top_up_until",), "Say until when it is added, a time in the future.")

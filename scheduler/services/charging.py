@@ -16,6 +16,7 @@ from scheduler.policy.budget import Account, charge
 from scheduler.policy.charges import Ended, Line, Pricing, bill, read_pricing
 from scheduler.policy.prices import PriceTable
 from scheduler.policy.types import BudgetId, Outcome
+from scheduler.services.alerts import raise_crossed
 from scheduler.services.prices import PriceBook, load_book
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import money as store
@@ -39,7 +40,7 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
     1. look up how their tasks were priced, and the prices at their start;
     2. lock their budgets;
     3. bill one after the other, as far as the budgets allow;
-    4. write budgets and ledger in one statement.
+    4. write budgets and ledger in one statement, and alerts of thresholds that were reached.
     """
     if not ended:
         return
@@ -74,6 +75,8 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
         for budget, account in accounts.items()
     }
     store.book_charges(changes, entries)
+    tenants = {BudgetId(b): each.row.tenant for each in ended for b in each.row.budgets or ()}
+    raise_crossed((accounts[b], tenants[b], found.thresholds) for b, found in locked.items())
 
 
 def _prices_at_start(

@@ -156,7 +156,7 @@ def load_pools(names: Sequence[str] | None = None) -> list[PoolRow]:
 def _pool(row: queries.Row) -> PoolRow:
     pool, name, executor, config, slots_min, slots_max, slots, max_attempts, initial_s, multiplier, max_s, *tail = row
     lease_ttl_s, timeout_s, duration_default_s, slo, autoscale, unknown_dependency, await_timeout_s, *tail = tail
-    max_pending, overflow, allow_degraded, reservable_fraction, *rest = tail
+    max_pending, overflow, allow_degraded, reservable_fraction, worker_second_nano, *rest = tail
     settings = PoolSettings(
         config=orjson.loads(config),
         slots_min=slots_min,
@@ -177,6 +177,7 @@ def _pool(row: queries.Row) -> PoolRow:
         overflow=overflow,
         allow_degraded=allow_degraded,
         reservable_fraction=reservable_fraction,
+        worker_second_nano=worker_second_nano,
     )
     return PoolRow(PoolId(pool), name, executor, settings, *rest)
 
@@ -214,6 +215,7 @@ def _pool_params(settings: PoolSettings) -> dict[str, Any]:
         "overflow": settings.overflow,
         "allow_degraded": settings.allow_degraded,
         "reservable_fraction": settings.reservable_fraction,
+        "worker_second_nano": settings.worker_second_nano,
     }
 
 

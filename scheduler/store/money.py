@@ -70,19 +70,25 @@ def load_billing(tasks: Collection[TaskId]) -> dict[TaskId, Billing]:
 
 
 class LockedBudget(NamedTuple):
-    """A budget that nobody else changes until this transaction ends."""
+    """A budget that nobody else changes until this transaction ends. `thresholds`: when its owner is told."""
 
     view: BudgetView
     scope: str
     scope_id: int
+    thresholds: Sequence[float]
+
+
+RUN_THRESHOLDS: Final = (0.8,)
 
 
 def lock_budgets(budgets: Collection[BudgetId]) -> dict[BudgetId, LockedBudget]:
     """Lock these budgets, in id order."""
     rows = queries.fetch(_SQL["lock_budgets"], {"budgets": queries.array(sorted(budgets))})
     return {
-        BudgetId(budget): LockedBudget(BudgetView(BudgetId(budget), *amounts), scope, scope_id)
-        for budget, scope, scope_id, *amounts in rows
+        BudgetId(budget): LockedBudget(
+            BudgetView(BudgetId(budget), *amounts), scope, scope_id, RUN_THRESHOLDS if alert_at is None else alert_at
+        )
+        for budget, scope, scope_id, *amounts, alert_at in rows
     }
 
 

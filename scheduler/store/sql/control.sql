@@ -66,7 +66,7 @@ WHERE t.id = ANY(%(tenants)s);
 -- name: read_pools
 SELECT id, name, executor, config::text, slots_min, slots_max, slots, max_attempts, backoff_initial_s, backoff_multiplier,
        backoff_max_s, lease_ttl_s, timeout_s, duration_default_s, slo::text, autoscale::text, unknown_dependency,
-       await_timeout_s, max_pending, overflow, allow_degraded, reservable_fraction,
+       await_timeout_s, max_pending, overflow, allow_degraded, reservable_fraction, worker_second_nano,
        extract(epoch FROM paused_at)::float8, paused_by, pause_reason, version
 FROM pool
 WHERE %(names)s::text[] IS NULL OR name = ANY(%(names)s)
@@ -76,11 +76,12 @@ ORDER BY name;
 INSERT INTO pool (name, executor, config, slots_min, slots_max, slots, max_attempts, backoff_initial_s,
                   backoff_multiplier, backoff_max_s, lease_ttl_s, timeout_s, duration_default_s, slo,
                   autoscale, unknown_dependency, await_timeout_s, max_pending, overflow, allow_degraded,
-                  reservable_fraction, paused_by, pause_reason)
+                  reservable_fraction, worker_second_nano, paused_by, pause_reason)
 VALUES (%(name)s, %(executor)s, %(config)s::jsonb, %(slots_min)s, %(slots_max)s, %(slots)s, %(max_attempts)s,
         %(backoff_initial_s)s, %(backoff_multiplier)s, %(backoff_max_s)s, %(lease_ttl_s)s, %(timeout_s)s,
         %(duration_default_s)s, %(slo)s::jsonb, %(autoscale)s::jsonb, %(unknown_dependency)s, %(await_timeout_s)s,
-        %(max_pending)s, %(overflow)s, %(allow_degraded)s, %(reservable_fraction)s, '', '')
+        %(max_pending)s, %(overflow)s, %(allow_degraded)s, %(reservable_fraction)s,
+        %(worker_second_nano)s, '', '')
 ON CONFLICT (name) DO NOTHING
 RETURNING id;
 
@@ -93,7 +94,7 @@ SET config = %(config)s::jsonb, slots_min = %(slots_min)s, slots_max = %(slots_m
     timeout_s = %(timeout_s)s, duration_default_s = %(duration_default_s)s, slo = %(slo)s::jsonb,
     autoscale = %(autoscale)s::jsonb, unknown_dependency = %(unknown_dependency)s, await_timeout_s = %(await_timeout_s)s,
     max_pending = %(max_pending)s, overflow = %(overflow)s, allow_degraded = %(allow_degraded)s,
-    reservable_fraction = %(reservable_fraction)s, version = version + 1
+    reservable_fraction = %(reservable_fraction)s, worker_second_nano = %(worker_second_nano)s, version = version + 1
 WHERE name = %(name)s AND version = %(version)s
 RETURNING version;
 

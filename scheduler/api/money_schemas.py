@@ -1,0 +1,327 @@
+"""What operators and owners say about money, and what they are told. Amounts are US dollars as text."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from scheduler.api.answers import In, Out, at, moment
+from scheduler.api.fields import Moment, Number, Reason, Text, Usd, Version
+from scheduler.policy.books import AlertRow, CostRow, PriceRow, PriceSettings, TargetRow
+from scheduler.policy.money import format_usd, parse_usd
+from scheduler.reads.money import BudgetDetail, CostReport
+
+Model = Annotated[Text, Field(min_length=1, max_length=200)]
+Provider = Annotated[Text, Field(max_length=64)]
+
+
+class BudgetEditIn(In):
+    """What to change of a tenant's budget; what is left out stays."""
+
+    version: Version
+    limit_usd: Usd | None = Field(None, description="A month's limit, in force at once; null: none")
+    alert_at: list[Number] | None = Field(None, description="Parts of the limit at which its owner is told")
+    top_up_usd: Usd | None = Field(None, description="Added to the limit until top_up_until; null or 0 takes it away")
+    top_up_until: Moment | None = None
+    target_usd_per_success: Usd | None = Field(None, description="What a success may cost, waste included")
+    reason: Reason = ""
+
+    def changes(self) -> dict[str, Any]:
+        """What was given, by the names of the service."""
+        given = self.model_fields_set
+        found: dict[str, Any] = {
+            name: _nano(getattr(self, field)) for field, name in _AMOUNTS.items() if field in given
+        }
+        if "top_up" in found:
+            found["top_up"] = found["top_up"] or 0
+        if self.alert_at is not None:
+            found["alert_at"] = self.alert_at
+        if "top_up_until" in given:
+            found["top_up_until"] = None if self.top_up_until is None else self.top_up_until.timestamp()
+        return found
+
+
+_AMOUNTS: Final = {"limit_usd": "limit", "top_up_usd": "top_up", "target_usd_per_success": "success_target"}
+
+
+class PeriodOut(Out):
+    """A calendar month in the tenant's zone: from its start up to, and without, its end."""
+
+    start: datetime
+    end: datetime
+    time_zone: str
+
+
+class BudgetOut(Out):
+    """A tenant's budget in its present period."""
+
+    tenant: str
+    version: int = Field(description="Of the tenant: send it with an edit")
+    period: PeriodOut
+    monthly_limit_usd: str | None = Field(description="What is declared for every month; null: no limit")
+    limit_usd: str | None = Field(description="What is in force now, top-up included")
+    spent_usd: str
+    reserved_usd: str = Field(description="Held by attempts that run")
+    left_usd: str | None
+    projected_usd: str = Field(description="What the period comes to if money goes on being spent like this")
+    top_up_usd: str | None
+    top_up_until: datetime | None
+    alert_at: list[float]
+    target_usd_per_success: str | None
+
+
+class BudgetsOut(Out):
+    """Budgets by tenant."""
+
+    budgets: list[BudgetOut]
+
+
+def present_budget(found: BudgetDetail) -> BudgetOut:
+    """The budget as it is sent."""
+    left = None if found.limit is None else max(0, found.limit - found.spent - found.reserved)
+    return BudgetOut(
+        tenant=found.slug,
+        version=found.version,
+        period=PeriodOut(start=moment(found.starts_at), end=moment(found.ends_at), time_zone=found.time_zone),
+        monthly_limit_usd=_usd(found.monthly),
+        limit_usd=_usd(found.limit),
+        spent_usd=format_usd(found.spent),
+        reserved_usd=format_usd(found.reserved),
+        left_usd=_usd(left),
+        projected_usd=format_usd(found.projected),
+        top_up_usd=format_usd(found.top_up) if found.top_up else None,
+        top_up_until=at(found.top_up_until),
+        alert_at=list(found.alert_at),
+        target_usd_per_success=_usd(found.success_target),
+    )
+
+
+class PriceIn(In):
+    """What a model costs, in dollars per million tokens. Cached input that is not named costs what input does."""
+
+    model: Model
+    provider: Provider = Field("", description="Only at this provider, by the pool's price_provider; else anywhere")
+    input_usd_per_mtok: Usd
+    output_usd_per_mtok: Usd
+    cache_read_usd_per_mtok: Usd | None = None
+    cache_write_usd_per_mtok: Usd | None = None
+    cache_write_1h_usd_per_mtok: Usd | None = None
+    from_: Moment | None = Field(None, alias="from", description="Valid from then on; from now on unless you say")
+    to: Moment | None = Field(None, description="Valid until then")
+    reason: Reason = ""
+
+    def settings(self) -> PriceSettings:
+        """The price as the services take it."""
+        return PriceSettings(
+            model=self.model,
+            provider=self.provider,
+            input=parse_usd(self.input_usd_per_mtok),
+            output=parse_usd(self.output_usd_per_mtok),
+            cache_read=_nano(self.cache_read_usd_per_mtok),
+            cache_write=_nano(self.cache_write_usd_per_mtok),
+            cache_write_1h=_nano(self.cache_write_1h_usd_per_mtok),
+            valid_from=None if self.from_ is None else self.from_.timestamp(),
+            valid_to=None if self.to is None else self.to.timestamp(),
+        )
+
+
+class PriceEditIn(In):
+    """What to change of a price; what is left out stays."""
+
+    version: Version
+    input_usd_per_mtok: Usd | None = None
+    output_usd_per_mtok: Usd | None = None
+    cache_read_usd_per_mtok: Usd | None = None
+    cache_write_usd_per_mtok: Usd | None = None
+    cache_write_1h_usd_per_mtok: Usd | None = None
+    from_: Moment | None = Field(None, alias="from")
+    to: Moment | None = Field(None, description="null: valid for good")
+    reason: Reason = ""
+
+    def changes(self) -> dict[str, Any]:
+        """What was given, by the names of `PriceSettings`."""
+        given = self.model_fields_set
+        found: dict[str, Any] = {}
+        for name in ("input", "output", "cache_read", "cache_write", "cache_write_1h"):
+            field = f"{name}_usd_per_mtok"
+            value = getattr(self, field)
+            if field in given and (value is not None or name.startswith("cache")):
+                found[name] = _nano(value)
+        if self.from_ is not None:
+            found["valid_from"] = self.from_.timestamp()
+        if "to" in given:
+            found["valid_to"] = None if self.to is None else self.to.timestamp()
+        return found
+
+
+class PriceOut(Out):
+    """An operator's price, in dollars per million tokens."""
+
+    id: int
+    model: str
+    provider: str
+    input_usd_per_mtok: str
+    output_usd_per_mtok: str
+    cache_read_usd_per_mtok: str | None
+    cache_write_usd_per_mtok: str | None
+    cache_write_1h_usd_per_mtok: str | None
+    valid_from: datetime
+    valid_to: datetime | None
+    version: int
+
+
+class PricesOut(Out):
+    """Operators' prices by model. Models without one cost what is published, if that is known."""
+
+    prices: list[PriceOut]
+
+
+def present_price(row: PriceRow) -> PriceOut:
+    """The price as it is sent."""
+    s = row.settings
+    return PriceOut(
+        id=row.id,
+        model=s.model,
+        provider=s.provider,
+        input_usd_per_mtok=format_usd(s.input),
+        output_usd_per_mtok=format_usd(s.output),
+        cache_read_usd_per_mtok=_usd(s.cache_read),
+        cache_write_usd_per_mtok=_usd(s.cache_write),
+        cache_write_1h_usd_per_mtok=_usd(s.cache_write_1h),
+        valid_from=moment(s.valid_from or 0.0),
+        valid_to=at(s.valid_to),
+        version=row.version,
+    )
+
+
+class CostOut(Out):
+    """What was spent on something."""
+
+    tenant: str | None = None
+    pool: str | None = None
+    kind: str | None = None
+    model: str | None = None
+    cost_usd: str = Field(description="What providers and workers cost")
+    charged_usd: str = Field(description="What budgets were charged: never more than they had left")
+    waste_usd: str = Field(description="The part of the cost of attempts that did not succeed")
+    waste_share: float | None
+    successes: int
+    usd_per_success: str | None = Field(description="All of the cost ÷ successes; null without any")
+    target_usd_per_success: str | None = None
+
+
+class CostReportOut(Out):
+    """What was spent from a time up to another."""
+
+    from_: datetime = Field(serialization_alias="from")
+    to: datetime
+    total: CostOut
+    rows: list[CostOut]
+
+
+def present_cost(found: CostReport, only: str | None) -> CostReportOut:
+    """The report as it is sent; `only`: the tenant that all of it is about."""
+    targets = found.targets
+    rows = [_cost(row, targets.get(row.tenant or only or "")) for row in found.rows]
+    return CostReportOut(
+        from_=moment(found.starts_at),
+        to=moment(found.ends_at),
+        total=_cost(found.total, targets.get(only or "")),
+        rows=rows,
+    )
+
+
+def _cost(row: CostRow, target: int | None) -> CostOut:
+    return CostOut(
+        tenant=row.tenant,
+        pool=row.pool,
+        kind=row.kind,
+        model=row.model,
+        cost_usd=format_usd(row.cost),
+        charged_usd=format_usd(row.charged),
+        waste_usd=format_usd(row.waste),
+        waste_share=round(row.waste / row.cost, 4) if row.cost else None,
+        successes=row.successes,
+        usd_per_success=format_usd(-(-row.cost // row.successes)) if row.successes else None,
+        target_usd_per_success=_usd(target),
+    )
+
+
+class AlertOut(Out):
+    """A budget reached a part of its limit."""
+
+    id: int
+    scope: str
+    tenant: str
+    run: int | None
+    threshold: float
+    limit_usd: str
+    spent_usd: str
+    period_start: datetime | None
+    period_end: datetime | None
+    at: datetime
+    told_at: datetime | None = Field(description="When all its targets had taken it")
+    fault: str | None = Field(description="Why it could not be told yet, or at all")
+
+
+class AlertsOut(Out):
+    """A page of alerts, newest first."""
+
+    alerts: list[AlertOut]
+    next_before: int | None = Field(description="Pass it as `before` for the next page; null at the end")
+
+
+def present_alert(row: AlertRow) -> AlertOut:
+    """The alert as it is sent."""
+    return AlertOut(
+        id=row.id,
+        scope=row.scope,
+        tenant=row.tenant,
+        run=row.scope_id if row.scope == "run" else None,
+        threshold=row.threshold,
+        limit_usd=format_usd(row.limit),
+        spent_usd=format_usd(row.spent),
+        period_start=at(row.period_start),
+        period_end=at(row.period_end),
+        at=moment(row.at),
+        told_at=at(row.told_at),
+        fault=row.fault or None,
+    )
+
+
+class TargetIn(In):
+    """Where to post alerts."""
+
+    url: Text
+    tenant: Text | None = Field(None, description="Only alerts of this tenant; else all of them")
+    reason: Reason = ""
+
+
+class TargetOut(Out):
+    """Where alerts are posted. `secret` signs them (Standard Webhooks); it is told once."""
+
+    id: int
+    tenant: str | None
+    url: str
+    secret: str | None = None
+
+
+class TargetsOut(Out):
+    """Where alerts are posted."""
+
+    targets: list[TargetOut]
+
+
+def present_target(row: TargetRow, secret: str | None = None) -> TargetOut:
+    """The target as it is sent."""
+    return TargetOut(id=row.id, tenant=row.tenant, url=row.url, secret=secret)
+
+
+def _usd(nano: int | None) -> str | None:
+    return None if nano is None else format_usd(nano)
+
+
+def _nano(text: str | None) -> int | None:
+    return None if text is None else parse_usd(text)

@@ -1,0 +1,138 @@
+"""Money as the API shows it: budgets of present periods, what was spent on what, alerts and prices."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.errors import FieldError, NotFound, Refused
+from scheduler.policy.books import AlertRow, CostRow, PriceRow, TargetRow
+from scheduler.policy.budget_words import TaskCost
+from scheduler.policy.periods import period_at
+from scheduler.policy.types import BudgetId, BudgetView, TaskId, TenantId
+from scheduler.store import accounts
+from scheduler.store import alerts as alert_store
+from scheduler.store.accounts import BudgetRow
+from scheduler.store.dispatch import load_now
+
+COST_ROWS_MAX: Final = 1_000
+COST_BY: Final = ("tenant", "pool", "kind", "model")
+COST_WINDOW_S: Final = 30 * 86_400.0
+PAGE_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetDetail:
+    """A tenant's budget in its present period, in nano-dollars; `limit` None: none. Times in Unix seconds.
+
+    `projected` is what the period comes to if money goes on being spent as until now.
+    """
+
+    slug: str
+    version: int
+    time_zone: str
+    starts_at: float
+    ends_at: float
+    monthly: int | None
+    limit: int | None
+    spent: int
+    reserved: int
+    projected: int
+    top_up: int
+    top_up_until: float | None
+    alert_at: tuple[float, ...]
+    success_target: int | None
+
+
+def list_budgets(only: TenantId | None) -> list[BudgetDetail]:
+    """Budgets by tenant; `only` limits a caller to its own."""
+    return [_detail(row) for row in accounts.load_budgets(tenant=only)]
+
+
+def budget_detail(slug: str, only: TenantId | None) -> BudgetDetail:
+    """The budget of a tenant. Raises NotFound, also for one that the caller may not see."""
+    rows = accounts.load_budgets(tenant=only, slug=slug) if "\x00" not in slug else []
+    if not rows:
+        raise NotFound(f"There is no tenant {slug!r}.", code="unknown_tenant")
+    return _detail(rows[0])
+
+
+def _detail(row: BudgetRow) -> BudgetDetail:
+    starts_at, ends_at = row.period_start, row.period_end
+    if starts_at is None or ends_at is None:
+        starts_at, ends_at = period_at(row.now, row.time_zone, after=row.after)
+    spent, reserved = row.spent or 0, row.reserved or 0
+    gone = max(1.0, row.now - starts_at)
+    projected = spent + reserved + int(spent * max(0.0, ends_at - row.now) / gone)
+    topped = row.top_up is not None and row.top_up_until is not None and row.top_up_until > row.now
+    return BudgetDetail(
+        slug=row.slug,
+        version=row.version,
+        time_zone=row.time_zone,
+        starts_at=starts_at,
+        ends_at=ends_at,
+        monthly=row.monthly,
+        limit=row.monthly if row.budget is None else row.limit,
+        spent=spent,
+        reserved=reserved,
+        projected=projected,
+        top_up=row.top_up or 0 if topped else 0,
+        top_up_until=row.top_up_until if topped else None,
+        alert_at=tuple(row.alert_at),
+        success_target=row.success_target,
+    )
+
+
+def cost_of_task(task: TaskId) -> TaskCost | None:
+    """What a task may cost and the budget that pays for it; None when it costs nothing."""
+    found = accounts.load_task_cost(task)
+    if found is None:
+        return None
+    most, least, tenant = found
+    row = accounts.load_budgets(tenant=tenant)[0]
+    limit = row.monthly if row.budget is None else row.limit
+    budget = BudgetView(BudgetId(row.budget or 0), limit, row.spent or 0, row.reserved or 0, row.period_end)
+    return TaskCost(most, least, budget)
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """What was spent in [starts_at, ends_at): all of it, and by what was asked for, the dearest first."""
+
+    starts_at: float
+    ends_at: float
+    total: CostRow
+    rows: list[CostRow]
+    targets: dict[str, int]
+
+
+def cost_report(
+    by: Collection[str], *, starts_at: float | None, ends_at: float | None, only: TenantId | None
+) -> CostReport:
+    """The report. Raises Refused for something that cost is not known by."""
+    unknown = sorted(set(by) - set(COST_BY))
+    if unknown:
+        detail = f"Cost is known by {', '.join(COST_BY)}, not by {unknown[0]!r}."
+        raise Refused(detail, code="bad_filter", errors=(FieldError(("by",), detail),))
+    ends_at = load_now() if ends_at is None else ends_at
+    starts_at = ends_at - COST_WINDOW_S if starts_at is None else starts_at
+    rows = accounts.load_cost(by, starts=starts_at, ends=ends_at, tenant=only, rows_max=COST_ROWS_MAX + 1)
+    total = next(row for row in rows if row.total)
+    targets = {row.slug: row.success_target for row in accounts.load_budgets(tenant=only) if row.success_target}
+    return CostReport(starts_at, ends_at, total, [row for row in rows if not row.total] if by else [], targets)
+
+
+def list_alerts(only: TenantId | None, *, before: int | None, rows_max: int) -> list[AlertRow]:
+    """Alerts, newest first."""
+    return alert_store.load_alerts(tenant=only, before=before, rows_max=rows_max)
+
+
+def list_targets() -> list[TargetRow]:
+    """Where alerts are posted."""
+    return alert_store.load_targets()
+
+
+def list_prices(model: str | None) -> list[PriceRow]:
+    """Operators' prices, of one model or of all."""
+    return accounts.load_prices(model=model)
