@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from scheduler.policy.money import parse_usd
 from scheduler.policy.prices import (
     Buckets,
-    Estimate,
     PriceTable,
     buckets_of,
     clamped_output,
@@ -47,21 +46,6 @@ class Pricing:
     input_cost: int = 0
     output_most: int = 0
     output_rate: int = 0
-
-    def estimated(self, found: Estimate, input_likely: int) -> Self:
-        """The same with the bounds of a call."""
-        return type(self)(
-            most=found.most,
-            model=self.model,
-            provider=self.provider,
-            base_url=self.base_url,
-            tier=self.tier,
-            table=self.table,
-            input_likely=input_likely,
-            input_cost=found.input_cost,
-            output_most=found.output_most,
-            output_rate=found.output_rate,
-        )
 
     def max_output_tokens(self, reserved: int) -> int | None:
         """What may be written for this much; None where no model is called, or it writes nothing."""

@@ -18,7 +18,6 @@ from scheduler.policy.prices import PriceTable
 from scheduler.policy.types import BudgetId, Outcome
 from scheduler.services.alerts import raise_crossed
 from scheduler.services.prices import PriceBook, load_book
-from scheduler.store import dispatch as dispatch_store
 from scheduler.store import money as store
 from scheduler.store.settle import EndedRow
 
@@ -51,12 +50,11 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
     book = load_book(models | {p.model for p in pricings.values() if p.model is not None})
     locked = store.lock_budgets({BudgetId(b) for each in ended for b in each.row.budgets or ()})
     accounts = {budget: Account(found.view) for budget, found in locked.items()}
-    now = dispatch_store.load_now()
     entries = []
     for each in sorted(ended, key=lambda one: one.row.lease):
         found = billing[each.row.task]
         pricing, usage = pricings.get(each.row.task), usages[each.row.lease]
-        table = None if pricing is None else _prices_at_start(pricing, usage, book, now - each.row.took_s)
+        table = None if pricing is None else _prices_at_start(pricing, usage, book, each.row.started_at)
         lines = bill(
             Ended(
                 each.outcome,

@@ -104,9 +104,18 @@ def _priced_call(call: Call, pool: PoolTerms, book: PriceBook, now: float) -> tu
     default = config.get("max_output_tokens")
     found = estimate(table, asked, output_default=default if isinstance(default, int) else OUTPUT_DEFAULT_TOKENS)
     pricing = Pricing(
-        most=found.most, model=call.model, provider=provider or "", base_url=base_url, tier=call.tier, table=table
+        most=found.most,
+        model=call.model,
+        provider=provider or "",
+        base_url=base_url,
+        tier=call.tier,
+        table=table,
+        input_likely=call.input_likely,
+        input_cost=found.input_cost,
+        output_most=found.output_most,
+        output_rate=found.output_rate,
     )
-    return pricing.estimated(found, call.input_likely), found.least
+    return pricing, found.least
 
 
 def _text(config: Mapping[str, object], name: str) -> str | None:

@@ -1,0 +1,84 @@
+"""Budgets, prices, costs and alerts over REST."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+
+from scheduler.models import AuditEvent
+from tests.api.conftest import Site
+
+CALL = {"pool": "llm", "payload": {"model": "priced-1", "messages": [{"role": "user", "content": "hello"}]}}
+
+
+def test_a_price_is_added_used_and_edited(admin: httpx2.Client, api: httpx2.Client) -> None:
+    price = {"model": "priced-1", "input_usd_per_mtok": "2", "output_usd_per_mtok": "10.50", "reason": "new contract"}
+    made = admin.post("/prices", json=price)
+    assert made.status_code == 201, made.text
+    body = made.json()
+    assert (body["input_usd_per_mtok"], body["cache_read_usd_per_mtok"], body["version"]) == ("2.00", None, 1)
+    assert api.post("/tasks", json={**CALL, "max_cost_usd": "1"}).status_code == 202
+    too_low = api.post("/tasks", json={**CALL, "max_cost_usd": "0.000001"})
+    assert (too_low.status_code, too_low.json()["code"]) == (422, "max_cost_too_low")
+    path = f"/prices/{body['id']}"
+    edited = admin.patch(path, json={"version": 1, "cache_read_usd_per_mtok": "0.2", "to": "2099-01-01T00:00:00Z"})
+    assert edited.status_code == 200, edited.text
+    assert edited.json()["valid_to"] == "2099-01-01T00:00:00Z"
+    late = admin.patch(path, json={"version": 1, "input_usd_per_mtok": "3"})
+    assert (late.status_code, late.json()["code"]) == (409, "version_conflict")
+    assert [each["model"] for each in api.get("/prices?model=priced-1").json()["prices"]] == ["priced-1"]
+    assert admin.patch("/prices/999", json={"version": 1}).status_code == 404
+    assert api.post("/prices", json=price).status_code == 403
+
+
+@pytest.mark.parametrize("amount", ["1.0000000001", "-1", "much", 2, "1e99"])
+def test_an_amount_that_is_none_is_refused_by_its_field(admin: httpx2.Client, amount: object) -> None:
+    answer = admin.post("/prices", json={"model": "x", "input_usd_per_mtok": amount, "output_usd_per_mtok": "1"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["loc"][-1] == "input_usd_per_mtok"
+
+
+def test_a_budget_is_set_topped_up_and_shown_to_its_owner_alone(site: Site, admin: httpx2.Client) -> None:
+    version = admin.get("/tenants/acme/budget").json()["version"]
+    edit = {"version": version, "limit_usd": "25", "alert_at": [0.5, 1.0], "target_usd_per_success": "0.05"}
+    answer = admin.patch("/tenants/acme/budget", json=edit)
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert (body["limit_usd"], body["spent_usd"], body["left_usd"]) == ("25.00", "0.00", "25.00")
+    assert body["period"]["time_zone"] == "UTC"
+    top_up = {"version": version + 1, "top_up_usd": "5", "top_up_until": "2099-01-01T00:00:00Z"}
+    topped = admin.patch("/tenants/acme/budget", json=top_up).json()
+    assert (topped["monthly_limit_usd"], topped["limit_usd"], topped["top_up_usd"]) == ("25.00", "30.00", "5.00")
+    with site.client() as owner, site.client(site.rival) as rival:
+        assert owner.get("/tenants/acme/budget").json()["limit_usd"] == "30.00"
+        assert rival.get("/tenants/acme/budget").status_code == 404
+        assert [each["tenant"] for each in rival.get("/budgets").json()["budgets"]] == ["globex"]
+    assert AuditEvent.objects.filter(action="budget.edit", subject="tenant:acme").count() == 2
+
+
+def test_bad_budgets_are_refused_with_what_to_do(admin: httpx2.Client) -> None:
+    version = admin.get("/tenants/globex/budget").json()["version"]
+    for edit in ({"alert_at": [0.0]}, {"top_up_usd": "5"}, {"limit_usd": "5", "top_up_usd": "5"}):
+        answer = admin.patch("/tenants/globex/budget", json={"version": version, **edit})
+        assert (answer.status_code, answer.json()["code"]) == (422, "bad_budget"), edit
+
+
+def test_cost_is_told_by_what_is_asked_for(api: httpx2.Client) -> None:
+    report = api.get("/cost?by=pool,kind").json()
+    assert (report["total"]["cost_usd"], report["total"]["usd_per_success"], report["rows"]) == ("0.00", None, [])
+    answer = api.get("/cost?by=colour")
+    assert (answer.status_code, answer.json()["code"]) == (422, "bad_filter")
+
+
+def test_alerts_go_to_addresses_that_are_open_and_their_secret_is_told_once(admin: httpx2.Client) -> None:
+    made = admin.post("/alert-targets", json={"url": "https://example.com/hook", "tenant": "acme"})
+    assert made.status_code == 201, made.text
+    assert made.json()["secret"].startswith("whsec_")
+    (target,) = admin.get("/alert-targets").json()["targets"]
+    assert (target["url"], target["secret"]) == ("https://example.com/hook", None)
+    assert admin.post("/alert-targets", json={"url": "https://example.com/hook", "tenant": "acme"}).status_code == 409
+    private = admin.post("/alert-targets", json={"url": "http://169.254.169.254/"})
+    assert (private.status_code, private.json()["code"]) == (422, "bad_url")
+    assert admin.delete(f"/alert-targets/{target['id']}").status_code == 204
+    assert admin.delete(f"/alert-targets/{target['id']}").status_code == 404
+    assert admin.get("/alerts").json() == {"alerts": [], "next_before": None}
