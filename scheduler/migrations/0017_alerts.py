@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0014_remote_workers"),
+        ("scheduler", "0012_runs"),
     ]
 
     operations = [
