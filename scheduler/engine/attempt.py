@@ -241,6 +241,7 @@ class Running:
             result=text.decode(),
             usage=_as_text(result.usage),
             actual=result.actual or {},
+            left=result.left or {},
             quota=result.quota or self.names.quota,
         )
 

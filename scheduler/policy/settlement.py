@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, assert_never
 
+from scheduler.policy.limits import effective_rate, level_now
 from scheduler.policy.retry import Failure, GiveUp, GiveUpReason, Retry, RetryRule, decide_retry
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import FailureClass, Outcome, ResourceId, ResourceKind, ResourceView
@@ -17,6 +18,13 @@ CANCEL_GRACE_S: Final = 10.0
 
 THROTTLE_DEFAULT_S: Final = 1.0
 """How long a throttled limit is left alone when the provider named no time."""
+
+
+class Left(NamedTuple):
+    """What a provider said was left of a limit when a request came to its door, `age_s` seconds ago."""
+
+    amount: float
+    age_s: float
 
 
 class EndedLease(NamedTuple):
@@ -83,6 +91,18 @@ def throttled_for_s(failure: Failure) -> float | None:
     if failure.failure_class is not FailureClass.THROTTLED:
         return None
     return THROTTLE_DEFAULT_S if failure.retry_after_s is None else failure.retry_after_s
+
+
+def lowered(resource: ResourceView, told: Left, *, now: float) -> float | None:
+    """The level that a provider's word lowers a bucket to, where it has less than we believe; else None.
+
+    What has refilled since is added to its word. What others of us have taken since is not, since it is gone from our
+    level already: the word comes too late to raise anything.
+    """
+    if resource.kind is not ResourceKind.TOKEN_BUCKET:
+        return None
+    level = told.amount + effective_rate(resource) * max(0.0, told.age_s)
+    return level if level < level_now(resource, now=now) else None
 
 
 def corrections(

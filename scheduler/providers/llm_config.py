@@ -18,6 +18,8 @@ from scheduler.providers.token_weights import TokenLimit, parse_token_limits
 TIMEOUT_MAX_S: Final = 3600.0
 OUTPUT_TOKENS_MAX: Final = 10_000_000
 MODELS_MAX: Final = 100
+MESSAGES_OUTPUT_DEFAULT_TOKENS: Final = 4096
+"""The messages API insists on a limit of the output: for payloads and pools that name none."""
 ANTHROPIC_VERSION: Final = "2023-06-01"
 
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -78,7 +80,7 @@ class LlmConfig:
     ceiling_input_usd_per_mtok, ceiling_output_usd_per_mtok
                        the price, in dollars as text, of a model that has no other; without it such work is refused
     models             for single models: api, max_output_tokens, tokens, base_url, api_key_env, api_key_file,
-                       quota_resource
+                       quota_resource, price_provider
     anthropic_version  of the messages API
     response_bytes_max the largest answer that is read
     proxy              URL of an HTTP proxy; the environment's proxies are not used
@@ -164,17 +166,32 @@ def _models(config: Mapping[str, object]) -> dict[str, ModelTerms]:
     return {str(name): _model_terms(config, str(name), own) for name, own in given.items()}
 
 
+_MODEL_KEYS: Final = frozenset({
+    "api", "max_output_tokens", "tokens", "base_url", "api_key_env", "api_key_file", "quota_resource", "price_provider",
+})  # fmt: skip
+
+
+def config_of(config: Mapping[str, object], model: str | None) -> dict[str, object]:
+    """A pool's configuration as it is for one model. Nothing is validated.
+
+    An address of its own comes with a key, a quota and prices of its own; the pool's are never sent elsewhere.
+    """
+    models = config.get("models")
+    own = models.get(model) if isinstance(models, Mapping) else None
+    if not isinstance(own, Mapping):
+        return dict(config)
+    dropped = {"api_key_env", "api_key_file"} if {"api_key_env", "api_key_file"} & set(own) else set()
+    if "base_url" in own:
+        dropped |= {"api_key_env", "api_key_file", "quota_resource", "price_provider"}
+    return {name: value for name, value in config.items() if name not in dropped} | dict(own)
+
+
 def _model_terms(config: Mapping[str, object], name: str, own: object) -> ModelTerms:
-    """An address of its own comes with a key and a quota of its own; the pool's are never sent elsewhere."""
-    known = {each.name for each in fields(Endpoint)} | {"api", "max_output_tokens", "tokens"}
-    if not isinstance(own, Mapping) or set(own) - known:
-        raise LlmConfigError(f"'models.{name}' must be an object that knows {', '.join(sorted(known))} only.")
-    inherited = ["api", "max_output_tokens", "tokens"]
-    if "base_url" not in own:
-        inherited += ["base_url", "quota_resource"]
-        inherited += [] if {"api_key_env", "api_key_file"} & set(own) else ["api_key_env", "api_key_file"]
-    merged = {each: config[each] for each in inherited if each in config} | dict(own)
+    if not isinstance(own, Mapping) or set(own) - _MODEL_KEYS:
+        raise LlmConfigError(f"'models.{name}' must be an object that knows {', '.join(sorted(_MODEL_KEYS))} only.")
+    merged = config_of(config, name)
     try:
+        _text(merged, "price_provider")
         return ModelTerms(
             endpoint=_endpoint(merged),
             api=_api(merged),

@@ -14,6 +14,7 @@ from typing import Final
 
 from scheduler.providers.delays import parse_delay_s, provider_now
 from scheduler.providers.fields import header
+from scheduler.providers.token_weights import TokenLimit
 
 _WHOLE = re.compile(r"[0-9]{1,15}")
 _FAMILIES: Final = {
@@ -54,6 +55,25 @@ def read_rate_limits(headers: Mapping[str, str], *, now: float) -> RateLimits:
             if window != Window():
                 windows[what.replace("-", "_")] = window
     return RateLimits(**windows)
+
+
+def scarce(limits: RateLimits, *, requests: str | None, tokens: Mapping[str, TokenLimit]) -> dict[str, float]:
+    """What is left of our limits, by name, as far as the provider told and less than half of it is left.
+
+    `requests` is the name of the limit that counts requests; `tokens` those that count tokens, each of which is told by
+    the window that counts what it counts. More than half left cannot hold anything back soon.
+    """
+    windows = {} if requests is None else {requests: limits.requests}
+    for name, limit in tokens.items():
+        counts = (limit.weights.input > 0, limit.weights.output > 0)
+        windows[name] = {(True, False): limits.input_tokens, (False, True): limits.output_tokens}.get(
+            counts, limits.tokens
+        )
+    return {
+        name: float(window.remaining)
+        for name, window in windows.items()
+        if window.remaining is not None and window.limit is not None and window.remaining < window.limit / 2
+    }
 
 
 def _window(headers: Mapping[str, str], pattern: str, *, now: float) -> Window:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from scheduler.providers.fields import count, mapping, text
+from scheduler.providers.llm_config import ApiName
 
 ATTACHMENT_TOKENS: Final = 6_000
 """What an image or file that a request only points to may come to."""
@@ -27,6 +28,7 @@ _INPUT_FIELDS: Final = (
     "response_format",
     "contents",
 )
+_ONLY_IN_RESPONSES: Final = ("instructions", "reasoning", "max_output_tokens", "previous_response_id")
 _OUTPUT_FIELDS: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
@@ -43,13 +45,28 @@ class Call(NamedTuple):
     has_output: bool
 
 
-def read_call(payload: object, *, model: str | None = None) -> Call:
-    """What a payload asks for; `model` is used where it names none."""
+def api_of(fields: Mapping[str, object], *, by_pool: ApiName | None) -> ApiName:
+    """The API that a payload is for: the one that it names, else the pool; else its shape tells.
+
+    Embeddings and responses both name their input `input`; what only responses have tells them apart.
+    """
+    named = text(fields.get("api"))
+    if named is not None and named in {each.value for each in ApiName}:
+        return ApiName(named)
+    if by_pool is not None:
+        return by_pool
+    if "input" not in fields or "messages" in fields:
+        return ApiName.CHAT
+    return ApiName.RESPONSES if any(name in fields for name in _ONLY_IN_RESPONSES) else ApiName.EMBEDDINGS
+
+
+def read_call(payload: object, *, model: str | None = None, api: ApiName | None = None) -> Call:
+    """What a payload asks for; `model` and `api` are used where it names none."""
     fields = mapping(payload)
     written = json.dumps([fields[name] for name in _INPUT_FIELDS if name in fields], ensure_ascii=False)
     size = len(written.encode("utf-8", "replace"))
     parts, attachments = _parts(fields)
-    embeds = "input" in fields and "messages" not in fields and not _is_responses(fields)
+    embeds = api_of(fields, by_pool=api) is ApiName.EMBEDDINGS
     limits = [n for name in _OUTPUT_FIELDS if (n := count(fields.get(name)))]
     return Call(
         model=text(fields.get("model")) or model,
@@ -61,13 +78,6 @@ def read_call(payload: object, *, model: str | None = None) -> Call:
         writes_1h='"1h"' in written,
         has_output=not embeds,
     )
-
-
-def _is_responses(fields: Mapping[str, object]) -> bool:
-    """Embeddings and responses both name their input `input`; the latter's limits and shape tell them apart."""
-    if text(fields.get("api")) is not None:
-        return text(fields.get("api")) == "responses"
-    return any(name in fields for name in ("max_output_tokens", "instructions", "reasoning", "previous_response_id"))
 
 
 def _parts(fields: Mapping[str, object]) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """What ended attempts teach about the limits that they drew on. Part of settlement, in its transaction.
 
-That is: measured amounts, a provider's wish to be left alone, its pace, whether it is down, whether it wants money.
+That is: measured amounts, what a provider says is left, its wish to be left alone, its pace, whether it is down,
+whether it wants money.
 
 While all is well nothing is written and no statement sent: successes are looked at only for limits of late trouble.
 """
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from scheduler.policy.aimd import after_refusal, after_success
 from scheduler.policy.breaker import Call, after_calls, verdict_of
 from scheduler.policy.limits import effective_rate
-from scheduler.policy.settlement import corrections, throttled_for_s
+from scheduler.policy.settlement import Left, corrections, lowered, throttled_for_s
 from scheduler.policy.types import FailureClass, Outcome, ResourceId, ResourceKind, ResourceView
 from scheduler.services.changes import Author, record
 from scheduler.store import dispatch as dispatch_store
@@ -35,11 +36,13 @@ SYSTEM: Final = "system"
 def learn(ends: Sequence[End]) -> None:
     """Correct the limits by what these attempts came to. Locks limits in id order, before tasks."""
     watched = set(ends[0][0].watched or ())
-    if not watched and not any(r.actual or _is_telling(r) for _, r in ends):
+    if not watched and not any(r.actual or r.left or _is_telling(r) for _, r in ends):
         return
     demands = dispatch_store.load_demands(sorted({e.demand for e, _ in ends}))
     drawn = [(e, r, demands[e.demand].resources) for e, r in ends]
-    telling = [end for end in drawn if end[1].actual or _is_telling(end[1]) or not watched.isdisjoint(end[2])]
+    telling = [
+        end for end in drawn if end[1].actual or end[1].left or _is_telling(end[1]) or not watched.isdisjoint(end[2])
+    ]
     if telling:
         _Lesson(telling, watched).apply()
 
@@ -61,6 +64,7 @@ class _Lesson:
         self.known: Mapping[ResourceId, ResourceView] = {row.view.id: row.view for row in rows}
         self.ids = {row.name: row.view.id for row in rows}
         self.deltas: dict[ResourceId, float] = defaultdict(float)
+        self.told: dict[ResourceId, list[Left]] = defaultdict(list)
         self.closed: dict[ResourceId, float] = {}
         self.calls: dict[ResourceId, list[Call]] = defaultdict(list)
         self.refused: dict[ResourceId, list[float]] = defaultdict(list)
@@ -74,6 +78,9 @@ class _Lesson:
         actual = {self.ids[name]: used for name, used in report.actual.items() if name in self.ids}
         for resource, delta in corrections(drawn, ended.amounts, actual, self.known).items():
             self.deltas[resource] += delta
+        for name, left in report.left.items():
+            if name in self.ids:
+                self.told[self.ids[name]].append(left)
         failure = report.failure
         retry_after_s = None if failure is None else failure.retry_after_s
         good = verdict_of(report.outcome, failure)
@@ -103,12 +110,18 @@ class _Lesson:
 
     def apply(self) -> None:
         """Write what was learned."""
-        touched = set(self.deltas) | set(self.closed) | set(self.calls) | set(self.unpaid)
+        now = dispatch_store.load_now() if self.told else 0.0
+        lowest = {
+            resource: min(levels)
+            for resource, told in self.told.items()
+            if (levels := [n for left in told if (n := lowered(self.known[resource], left, now=now)) is not None])
+        }
+        touched = set(lowest) | set(self.deltas) | set(self.closed) | set(self.calls) | set(self.unpaid)
         if not touched:
             return
         before = store.lock(sorted(touched))
-        if self.deltas:
-            settle_store.correct_levels(self.deltas)
+        if self.deltas or lowest:
+            settle_store.correct_levels(self.deltas, lowest)
         if self.closed:
             settle_store.block_resources(self.closed)
         if self.calls or self.refused:

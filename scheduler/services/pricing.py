@@ -17,6 +17,7 @@ from scheduler.policy.charges import Pricing
 from scheduler.policy.money import NANO, USD_MAX, format_usd
 from scheduler.policy.prices import OUTPUT_DEFAULT_TOKENS, Asked, estimate
 from scheduler.policy.types import TenantId
+from scheduler.providers.llm_config import ApiName, config_of
 from scheduler.providers.requests import Call, read_call
 from scheduler.services.prices import PriceBook, ceiling_of, load_book
 from scheduler.store import submit as store
@@ -55,9 +56,12 @@ def price_rows(
 
 def _call(submission: Submission, pool: PoolTerms) -> Call | None:
     """The call that a payload is; None for one that is none, which its executor refuses before anything is sent."""
-    default = pool.config.get("model")
-    call = read_call(orjson.loads(submission.payload), model=default if isinstance(default, str) else None)
-    return call if call.model is not None else None
+    payload, default = orjson.loads(submission.payload), _text(pool.config, "model")
+    call = read_call(payload, model=default)
+    if call.model is None:
+        return None
+    api = _text(config_of(pool.config, call.model), "api")
+    return call if api is None else read_call(payload, model=default, api=ApiName(api))
 
 
 def _price(submission: Submission, row: Admitted, pool: PoolTerms, called: tuple[Pricing, int] | None) -> Priced | None:
@@ -86,7 +90,7 @@ def _price(submission: Submission, row: Admitted, pool: PoolTerms, called: tuple
 
 
 def _priced_call(call: Call, pool: PoolTerms, book: PriceBook, now: float) -> tuple[Pricing, int]:
-    config = pool.config
+    config = config_of(pool.config, call.model)
     provider, base_url = (_text(config, name) for name in ("price_provider", "base_url"))
     assert call.model is not None  # noqa: S101 - others are no calls
     table = book.find(call.model, at=now, provider=provider or "", base_url=base_url, tier=call.tier)
@@ -98,11 +102,13 @@ def _priced_call(call: Call, pool: PoolTerms, book: PriceBook, now: float) -> tu
             f"The price of the model {call.model!r} is not known, so it cannot be budgeted. Add it with POST /prices or"
             " give its pool a ceiling price (ceiling_input_usd_per_mtok, ceiling_output_usd_per_mtok).",
         )
+    bound = config.get("max_output_tokens")
+    limits = [n for n in (call.output_most, bound) if isinstance(n, int)]
+    output_most = min(limits, default=None)
     asked = Asked(
-        call.input_most, call.input_likely, call.output_most, call.answers, call.writes_1h, has_output=call.has_output
+        call.input_most, call.input_likely, output_most, call.answers, call.writes_1h, has_output=call.has_output
     )
-    default = config.get("max_output_tokens")
-    found = estimate(table, asked, output_default=default if isinstance(default, int) else OUTPUT_DEFAULT_TOKENS)
+    found = estimate(table, asked, output_default=OUTPUT_DEFAULT_TOKENS)
     pricing = Pricing(
         most=found.most,
         model=call.model,

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from scheduler.policy.charges import began
 from scheduler.policy.retry import Failure, RetryRule
-from scheduler.policy.settlement import CANCEL_GRACE_S, EndedLease, Verdict, decide_settlement
+from scheduler.policy.settlement import CANCEL_GRACE_S, EndedLease, Left, Verdict, decide_settlement
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import FailureClass, LeaseId, Outcome
 from scheduler.protocol.limits import TIMEOUT_GRACE_S
@@ -36,9 +36,9 @@ _DEFAULT_RULE: Final = RetryRule()
 class Report:
     """How an attempt ended. `result` and `usage` are JSON text.
 
-    `actual` gives measured amounts by resource name; `quota` names the limits of the provider that answered, which a
-    throttled answer closes (empty: every token bucket that the attempt drew on). `began` says whether the attempt was
-    under way, where the outcome does not.
+    `actual` gives measured amounts by resource name, `left` what the provider said is left of those that run low;
+    `quota` names the limits of the provider that answered, which a throttled answer closes (empty: every token bucket
+    that the attempt drew on). `began` says whether the attempt was under way, where the outcome does not.
     """
 
     lease: LeaseId
@@ -49,6 +49,7 @@ class Report:
     actual: Mapping[str, float] = field(default_factory=dict)
     quota: tuple[str, ...] = ()
     began: bool | None = None
+    left: Mapping[str, Left] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from scheduler.services.bounds import hold_bounds
 from scheduler.services.pricing import price_rows
 from scheduler.services.promising import keep_promises, refuse_overbooked
 from scheduler.services.steps import Needs, count_steps, demands_of, refuse_steps
+from scheduler.services.token_estimates import with_tokens
 from scheduler.store import submit as store
 
 BATCH_TASKS_MAX: Final = 1_000
@@ -100,7 +101,8 @@ def submit_each(
             answers.append(None)
             try:
                 pool = terms.pools.get(submission.pool)
-                row = admit(submission, pool=pool, resources=terms.resources, now=terms.now)
+                wanted = with_tokens(submission, pool, terms.resources)
+                row = admit(wanted, pool=pool, resources=terms.resources, now=terms.now)
             except Refused as refusal:
                 answers[place] = refusal
                 continue

@@ -115,9 +115,15 @@ def apply_settlements(
     return [Ended(TaskId(task), TaskState(state), Links(links)) for task, state, links in rows]
 
 
-def correct_levels(deltas: Mapping[ResourceId, float]) -> None:
-    """Add to (or take from) bucket levels what settlements found."""
-    queries.run(_SQL["correct_levels"], {"resources": list(deltas), "deltas": list(deltas.values())})
+def correct_levels(deltas: Mapping[ResourceId, float], lowest: Mapping[ResourceId, float]) -> None:
+    """Add to (or take from) bucket levels what settlements found, then lower them to what providers say is left."""
+    resources = sorted({*deltas, *lowest})
+    params = {
+        "resources": queries.array(resources),
+        "deltas": queries.array(deltas.get(each, 0.0) for each in resources),
+        "lowest": queries.array(lowest.get(each) for each in resources),
+    }
+    queries.run(_SQL["correct_levels"], params)
 
 
 def block_resources(seconds: Mapping[ResourceId, float]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from scheduler.engine.executors.base import (
     AttemptFailed,
+    ExecutionResult,
     HandBack,
     Permanent,
     ProviderBilling,
@@ -56,11 +57,13 @@ def test_embeddings_come_in_the_order_of_their_inputs(provider: RunningProvider)
     assert value["usage"]["output_visible"] == 0
 
 
-def test_the_provider_s_limits_come_with_the_result(provider: RunningProvider) -> None:
-    provider.set_limits(rate=50, burst=100)
-    limits = run_one(provider.url, CHAT).rate_limits
-    assert limits is not None
-    assert (limits.requests.limit, limits.requests.remaining) == (100, 99)
+def test_what_the_provider_says_is_left_comes_with_the_result_once_it_runs_low(provider: RunningProvider) -> None:
+    provider.set_limits(rate=0.001, burst=4, tokens_per_minute=1_000_000)
+    results = run(provider.url, *[CHAT] * 3, quota_resource="rpm", tokens={"tpm": {}})
+    left = [result.left for result in results if isinstance(result, ExecutionResult)]
+    assert [{name: told.amount for name, told in (each or {}).items()} for each in left] == [{}, {}, {"rpm": 1.0}]
+    assert left[2] is not None
+    assert 0.0 < left[2]["rpm"].age_s < 10.0
 
 
 def test_the_payload_s_model_goes_before_the_pool_s(provider: RunningProvider) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from scheduler.engine.doorbell import DOORBELL, Bell
-from scheduler.models import Lease, Task, Worker
+from scheduler.models import Attempt, Lease, Task, Worker
 from scheduler.policy.admission import RetrySettings
 from scheduler.policy.retry import Failure
 from scheduler.policy.types import FailureClass, LeaseId, Outcome, TaskId, TenantId
+from scheduler.providers.usage import Usage, UsageSource
 from scheduler.services.cancel import cancel
 from scheduler.services.settle import Report, settle
 from tests.conftest import LiveDatabase
@@ -83,6 +84,22 @@ def test_a_cancellation_reaches_the_handler_and_a_late_success_does_not_undo_it(
         assert endless.stopped.wait(5)
         wait_for_state(task, "cancelled")
     assert [number for number, _ in outcomes_of(task)] == [1]
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_a_call_that_was_stopped_is_billed_if_it_was_sent(tenant: TenantId, sent: bool) -> None:
+    endless = Endless()
+
+    async def handler(ctx: Any, payload: object) -> object:
+        ctx.bill(lambda: Usage(input_uncached=7, source=UsageSource.UNKNOWN) if sent else None)
+        return await endless(ctx, payload)
+
+    with engine({"p": handler}):
+        task = start_one(tenant, endless)
+        cancel(tenant, task)
+        wait_for_state(task, "cancelled")
+    usage = Attempt.objects.get(task_id=task).usage
+    assert (usage or {}).get("input_uncached") == (7 if sent else None)
 
 
 def test_a_plain_handler_can_ask_whether_it_was_cancelled(tenant: TenantId) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from scheduler.policy.settlement import Left
 from scheduler.policy.types import FailureClass
-from scheduler.providers.ratelimits import RateLimits
 from scheduler.providers.usage import Usage
 
 if TYPE_CHECKING:
@@ -111,14 +111,14 @@ class StepContext(AttemptContext, Protocol):
 class ExecutionResult:
     """A success. `value` is JSON; `actual` corrects the amounts of resources that were estimated at dispatch.
 
-    `rate_limits` is what the provider said is left; it may lower a level, never raise one. `quota` names the limits
-    that stand for the provider's account; empty: those of the pool.
+    `left` is what the provider said is left of limits that run low, by name; it may lower a level, never raise one.
+    `quota` names the limits that stand for the provider's account; empty: those of the pool.
     """
 
     value: object
     usage: Usage | None = None
     actual: Mapping[str, float] | None = None
-    rate_limits: RateLimits | None = None
+    left: Mapping[str, Left] | None = None
     quota: tuple[str, ...] = ()
 
 

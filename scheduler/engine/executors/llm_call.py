@@ -28,12 +28,13 @@ from scheduler.engine.executors.llm_apis import APIS, headers_for
 from scheduler.engine.executors.llm_request import LlmRequest
 from scheduler.engine.executors.quota_gate import PROCESS_GATES
 from scheduler.engine.executors.streaming import drain, events_of
+from scheduler.policy.settlement import Left
 from scheduler.policy.types import FailureClass
 from scheduler.providers.answers import Answer, AnswerStream
 from scheduler.providers.delays import retry_after_s, until_quota_day_ends_s
 from scheduler.providers.errors import ProviderErrorKind, Verdict, classify, short_message
 from scheduler.providers.llm_config import LlmConfig
-from scheduler.providers.ratelimits import read_rate_limits
+from scheduler.providers.ratelimits import read_rate_limits, scarce
 from scheduler.providers.responses_answers import failure_of
 from scheduler.providers.usage import Usage, UsageSource, cut_short
 
@@ -62,6 +63,7 @@ class Call:
         self._quota = (endpoint.base_url, endpoint.quota_resource or f"model {request.model}")
         self.quota_resources = () if endpoint.quota_resource is None else (endpoint.quota_resource,)
         self.sent = False
+        self._sent_at = 0.0
         self._stream: AnswerStream = self._api.stream()
 
     async def make(self, timeout_s: float) -> ExecutionResult:
@@ -140,7 +142,7 @@ class Call:
         """Connecting takes time, so the gate is asked again when the connection is there and nothing is sent yet."""
         if event.endswith(".send_request_headers.started"):
             self._hold_back()
-            self.sent = True
+            self.sent, self._sent_at = True, time.monotonic()
 
     async def _read(self, response: httpx.Response) -> bytes:
         pieces = bytearray()
@@ -196,9 +198,17 @@ class Call:
             value=value,
             usage=usage,
             actual=self.taken(usage),
-            rate_limits=read_rate_limits(dict(response.headers), now=time.time()),
+            left=self._left(response),
             quota=self.quota_resources,
         )
+
+    def _left(self, response: httpx.Response) -> Mapping[str, Left]:
+        """What the provider said is left of limits that run low. It counted when the request came to its door."""
+        terms = self._request.terms
+        told = read_rate_limits(dict(response.headers), now=time.time())
+        found = scarce(told, requests=terms.endpoint.quota_resource, tokens=terms.tokens)
+        age_s = time.monotonic() - self._sent_at
+        return {name: Left(amount, age_s) for name, amount in found.items()}
 
     def _unreported(self, answer: Answer) -> Usage:
         """The usage of a whole answer that did not tell it."""

@@ -16,16 +16,13 @@ from urllib.parse import urlsplit
 from scheduler.engine.executors.base import Permanent
 from scheduler.engine.executors.llm_apis import APIS
 from scheduler.providers.fields import count, mapping, text
-from scheduler.providers.llm_config import ApiName, LlmConfig, ModelTerms
-from scheduler.providers.usage import estimate_tokens
+from scheduler.providers.llm_config import MESSAGES_OUTPUT_DEFAULT_TOKENS, ApiName, LlmConfig, ModelTerms
+from scheduler.providers.requests import api_of, read_call
 
 TOOL_FIELDS: Final = (
     "tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "functions", "function_call",
 )  # fmt: skip
-ONLY_IN_RESPONSES: Final = ("instructions", "reasoning", "max_output_tokens", "previous_response_id")
 OPENAI_HOSTS: Final = ("openai.com", "openai.azure.com", "cognitiveservices.azure.com")
-MESSAGES_OUTPUT_DEFAULT_TOKENS: Final = 4096
-"""The messages API insists on a limit: for payloads and pools that name none."""
 THINKING_TOKENS_MIN: Final = 1024
 """The messages API takes no smaller budget for thinking, and none that is not below the limit of the output."""
 
@@ -75,14 +72,13 @@ def build_request(config: LlmConfig, payload: object, bounds: Bounds) -> LlmRequ
         body = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise Permanent("the payload cannot be written as JSON") from error
-    asked = [fields.get(name) for name in (APIS[api].asked, "system", "instructions", "tools")]
     return LlmRequest(
         api=api,
         terms=terms,
         body=body,
         model=model,
         streams=streams,
-        input_tokens_estimate=estimate_tokens(json.dumps([each for each in asked if each], ensure_ascii=False)),
+        input_tokens_estimate=read_call(fields).input_likely,
     )
 
 
@@ -93,11 +89,7 @@ def _api_of(fields: Mapping[str, object], terms: ModelTerms) -> ApiName:
         raise Permanent(f"'api' must be one of {', '.join(ApiName)}")
     if ("input" in fields) == ("messages" in fields):
         raise Permanent("the payload must hold 'messages' or 'input', and not both")
-    api = ApiName(str(named)) if named is not None else terms.api
-    if api is None and "messages" in fields:
-        api = ApiName.CHAT
-    elif api is None:
-        api = ApiName.RESPONSES if any(name in fields for name in ONLY_IN_RESPONSES) else ApiName.EMBEDDINGS
+    api = api_of(fields, by_pool=terms.api)
     asked = APIS[api].asked
     if asked not in fields:
         raise Permanent(f"a call of the {api.value} API must hold {asked!r}")

@@ -78,12 +78,13 @@ SELECT id, state, links FROM moved WHERE links & 5 <> 0 AND finished_at IS NOT N
 -- name: correct_levels
 -- Settlement of measured amounts: bring the bucket up to now, then add what was reserved and not used, or take what was
 -- used beyond. It may go below zero; correcting a level of long ago instead would forgive what an idle bucket refilled.
+-- `lowest` (where it is not null) is what a provider says is left: it lowers a level, and never raises one.
 UPDATE resource_state s
-SET level = least(r.burst * (1 - r.margin), s.level + r.rate * (1 - r.margin) * s.factor
-                  * greatest(0, extract(epoch FROM moment.now - s.level_at)::float8)) + n.delta,
+SET level = least(n.lowest, least(r.burst * (1 - r.margin), s.level + r.rate * (1 - r.margin) * s.factor
+                  * greatest(0, extract(epoch FROM moment.now - s.level_at)::float8)) + n.delta),
     level_at = moment.now,
     taken_total = s.taken_total - n.delta
-FROM unnest(%(resources)s::bigint[], %(deltas)s::float8[]) AS n(resource_id, delta)
+FROM unnest(%(resources)s::bigint[], %(deltas)s::float8[], %(lowest)s::float8[]) AS n(resource_id, delta, lowest)
 JOIN resource_in_force r ON r.id = n.resource_id
 CROSS JOIN (SELECT clock_timestamp() AS now) moment
 WHERE s.resource_id = n.resource_id;

@@ -10,8 +10,16 @@ SELECT
                                       (SELECT json_object_agg(d.kind, d.p90_s) FROM learned_duration d
                                        WHERE d.pool_id = pool.id AND d.kind = ANY(%(kinds)s)))) FROM pool
      WHERE name = ANY(%(pools)s))::text,
+    -- Beside those that submissions name, the ones in which these pools count the tokens of their calls.
     (SELECT json_agg(json_build_array(name, id, kind, rate, burst, permits)) FROM resource
-     WHERE name = ANY(%(resources)s))::text,
+     WHERE name = ANY(%(resources)s::text[] || coalesce(
+         (SELECT array_agg(counted.key #>> '{}')
+          FROM pool p, LATERAL (
+              SELECT jsonb_path_query(p.config, '$.tokens.keyvalue().key', silent => true)
+              UNION
+              SELECT jsonb_path_query(p.config, '$.models.*.tokens.keyvalue().key', silent => true)
+          ) AS counted(key)
+          WHERE p.name = ANY(%(pools)s) AND p.executor = 'llm'), '{}')))::text,
     -- Depths one by one: a join would be planned as a look at every tenant's.
     (SELECT json_agg(json_build_array(
                 p.id, p.name, p.max_pending, p.overflow,
