@@ -97,6 +97,7 @@ def test_a_call_that_was_stopped_is_billed_if_it_was_sent(tenant: TenantId, sent
     with engine({"p": handler}):
         task = start_one(tenant, endless)
         cancel(task, tenant, actor="test")
+        DOORBELL.ring(Bell.WORK)
         wait_for_state(task, "cancelled")
     usage = Attempt.objects.get(task_id=task).usage
     assert (usage or {}).get("input_uncached") == (7 if sent else None)
