@@ -22,6 +22,7 @@ Moment = float | datetime
 Executor = Callable[[TaskContext, Any], Awaitable[Any]] | Callable[[TaskContext, Any], Any]
 """`async def run(ctx, payload)`, on the caller's loop, or a plain function, in a thread."""
 Condition = Literal["success", "failure", "complete"]
+Effect = Literal["read", "write"]
 OnMiss = Literal["run_late", "skip", "fail"]
 Overflow = Literal["wait", "reject", "shed_lowest", "shed_oldest"]
 T = TypeVar("T")
@@ -182,7 +183,11 @@ class TaskFields(TypedDict, total=False):
     deps: Iterable[Dep] | None
     resources: Mapping[str, float] | None
     tags: Mapping[str, str] | Iterable[str] | None
+    labels: Mapping[str, str] | None
     tenant: str | None
+    run: int | None
+    effect: Effect
+    max_cost_usd: float | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +202,10 @@ class Task:
     - `duration_hint`: how long it will take; `timeout`: how long an attempt may take.
     - `after`, `deps`: tasks to come after.
     - `resources`: amounts of shared limits, all taken before it starts.
-    - `tags`: `{"name": "value"}`. `tenant`: whose work it is; made when it is new.
+    - `tags`: `{"name": "value"}`. `labels`: what the worker must have, `{"gpu": "a100"}`.
+    - `tenant`: whose work it is; an embedded scheduler makes one that is new.
+    - `run`: the agent run that it is a step of; `effect="write"`: such steps of a run go one at a time.
+    - `max_cost_usd`: what it may cost at most, where its pool prices its work.
     """
 
     payload: Any
@@ -220,4 +228,8 @@ class Task:
     deps: Iterable[Dep] | None = None
     resources: Mapping[str, float] | None = None
     tags: Mapping[str, str] | Iterable[str] | None = None
+    labels: Mapping[str, str] | None = None
     tenant: str | None = None
+    run: int | None = None
+    effect: Effect = "read"
+    max_cost_usd: float | str | None = None

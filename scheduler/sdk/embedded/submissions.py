@@ -12,8 +12,9 @@ from scheduler.errors import CronoqError, FieldError
 from scheduler.policy.admission import RetrySettings, Submission
 from scheduler.policy.fixed_starts import OnMiss
 from scheduler.policy.graph import Dependency, EdgeCondition, JoinPolicy
+from scheduler.policy.money import parse_usd
 from scheduler.policy.payload import fault_in_json, fault_in_text
-from scheduler.policy.types import PriorityClass, TaskId
+from scheduler.policy.types import PriorityClass, RunId, TaskId
 from scheduler.sdk.declarations import Codec, Dep, Moment, RetryPolicy, Seconds, Task
 from scheduler.sdk.errors import SubmitError
 from scheduler.sdk.handle import TaskHandle
@@ -46,6 +47,10 @@ def submission_of(task: Task, codec: Codec, *, group: str | None = None, join: s
         retry=_retry(task.retry),
         resources=_amounts(task.resources or {}),
         tags=_tags(task.tags),
+        labels=dict(task.labels or {}),
+        run=None if task.run is None else RunId(task.run),
+        writes=task.effect == "write",
+        max_cost_nano=_cost(task.max_cost_usd),
         after=tuple(_dependencies(task)),
         group=group,
         join=_one_of(JoinPolicy, "join", join),
@@ -145,6 +150,15 @@ def _amounts(resources: Mapping[str, float]) -> dict[str, float]:
         if not 0.0 < amount < float("inf"):
             raise SubmitError(f"resources[{name!r}] is an amount above 0, not {amount!r}.")
     return {name: float(amount) for name, amount in resources.items()}
+
+
+def _cost(usd: float | str | None) -> int | None:
+    if usd is None:
+        return None
+    try:
+        return parse_usd(str(usd))
+    except ValueError as error:
+        raise SubmitError(f"max_cost_usd is an amount in dollars, like '0.25', not {usd!r}: {error}") from None
 
 
 def _tags(tags: Mapping[str, str] | Iterable[str] | None) -> dict[str, str] | None:

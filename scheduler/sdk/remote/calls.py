@@ -129,6 +129,12 @@ def described(task: Task, *, with_tenant: bool = False) -> dict[str, Any]:
     body |= {"payload": task.payload, "priority": str(task.priority).lower()}
     if task.retry is not None:
         body["retry"] = _retry(task.retry)
+    if task.labels:
+        body["labels"] = dict(task.labels)
+    if task.run is not None:
+        body |= {"run": task.run, "effect": task.effect}
+    if task.max_cost_usd is not None:
+        body["max_cost_usd"] = str(task.max_cost_usd)
     if task.tags:
         body["tags"] = _tags(task.tags)
     after = [_after(each) for given in (task.after, task.deps) if given is not None for each in _several(given)]
