@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol, TypeVar, cast
+
+from scheduler.sdk.errors import Permanent
+
+T = TypeVar("T")
 
 
 class Attempt(Protocol):
@@ -31,6 +35,43 @@ class Attempt(Protocol):
 
     def is_cancelled(self) -> bool:
         """Whether somebody asked for the attempt to stop."""
+
+
+class Receipt(Protocol):
+    """An effect on the world outside, by its name in a run: `claim` it, make it with `key`, `commit` what came of it.
+
+    `value` is the receipt, once there is one; `is_done` says that the effect was made, by whichever attempt.
+    """
+
+    step: str
+    key: str
+    value: Any
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the effect has been made."""
+
+    async def claim(self, fingerprint: str) -> str:
+        """Ask to make it: `new`, `done`, `in_progress`, or `unknown` when whoever claimed it died over it."""
+
+    async def commit(self, receipt: Any) -> Any:
+        """Put down what came of it (JSON); the receipt that stands, which is the first one."""
+
+    async def abandon(self) -> None:
+        """Give the claim up, the effect not made."""
+
+
+class Step(Attempt, Protocol):
+    """An attempt whose worker can write for the run that it is a step of."""
+
+    def receipt(self, step: str) -> Receipt:
+        """An effect of the run."""
+
+    async def save_checkpoint(self, value: Any) -> int:
+        """Write where the run can be taken up."""
+
+    def wait(self, doing: Coroutine[Any, Any, T]) -> T:
+        """Let it be done, and return what comes of it."""
 
 
 class TaskContext:
@@ -121,3 +162,31 @@ class TaskContext:
     def heartbeat(self) -> bool:
         """Say that the work goes on; whether it should. Leases are renewed without this, from a thread of their own."""
         return not self._attempt.is_cancelled()
+
+    @property
+    def run(self) -> int | None:
+        """The agent run that this is a step of."""
+        found: int | None = getattr(self._attempt, "run", None)
+        return found
+
+    @property
+    def checkpoint(self) -> Any:
+        """Where the run was left; None at its beginning, and outside a run."""
+        return getattr(self._attempt, "checkpoint", None)
+
+    async def save_checkpoint(self, value: Any) -> int:
+        """Write where the run can be taken up (JSON, at most 1 MiB); the next attempt of its steps is handed it."""
+        return await self._step().save_checkpoint(value)
+
+    def receipt(self, step: str) -> Receipt:
+        """An effect on the world outside that the run makes once, however often its step is tried."""
+        return self._step().receipt(step)
+
+    def wait(self, doing: Coroutine[Any, Any, T]) -> T:
+        """For executors that are plain functions and cannot await: `ctx.wait(ctx.save_checkpoint(value))`."""
+        return self._step().wait(doing)
+
+    def _step(self) -> Step:
+        if not hasattr(self._attempt, "receipt"):
+            raise Permanent("This worker cannot write for a run; use the API of runs.")
+        return cast("Step", self._attempt)
