@@ -75,6 +75,9 @@ class TaskIn(In):
     labels: dict[Name, Annotated[Text, Field(max_length=64)]] = Field(
         default={}, max_length=LABELS_MAX, description="Labels that its worker must have, all of them"
     )
+    capability: Text | None = Field(
+        None, description="What its model must be able to do, instead of a model: its route chooses one"
+    )
     after: list[AfterIn] = Field(
         default=[], max_length=EDGES_PER_TASK_MAX, description="Tasks to come after; it starts once all ended as asked"
     )
@@ -111,6 +114,7 @@ class TaskIn(In):
             resources=self.resources,
             tags=self.tags,
             labels=self.labels,
+            capability=self.capability,
             after=tuple(each.dependency() for each in self.after),
             run=None if self.run is None else RunId(self.run),
             writes=self.effect == "write",

@@ -13,6 +13,7 @@ from scheduler.services import heartbeat
 from scheduler.services.autoscale import autoscale
 from scheduler.services.graphs import tend
 from scheduler.services.missing import end_overdue_blocked
+from scheduler.services.routing import reroute
 from scheduler.services.run_tending import tend_runs
 from scheduler.services.settle import reap
 from scheduler.services.snapshot import Counted, take_snapshot
@@ -104,6 +105,8 @@ class Maintenance:
         if await self._db.call(end_overdue_blocked):
             DOORBELL.ring(Bell.WORK)
             DOORBELL.ring(Bell.SETTLED)
+        if await self._db.call(reroute):
+            DOORBELL.ring(Bell.WORK)
         if await self._db.call(autoscale):
             DOORBELL.ring(Bell.WORK)
         interval_s = self._engine.settings.snapshot_s

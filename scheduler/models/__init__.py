@@ -17,6 +17,7 @@ from scheduler.models.graphs import TaskEdge, TaskGroup
 from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
 from scheduler.models.money import Alert, AlertTarget, Budget, LedgerEntry, Price
 from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
+from scheduler.models.routes import Route
 from scheduler.models.runs import Checkpoint, KillEpoch, Receipt, Run, RunIntake, RunUse
 from scheduler.models.schedules import Occurrence, Schedule
 from scheduler.models.tasks import FixedStart, Task, TaskPayload, TaskResult
@@ -57,6 +58,7 @@ __all__ = [
     "Receipt",
     "Resource",
     "ResourceState",
+    "Route",
     "Run",
     "RunIntake",
     "RunUse",

@@ -33,6 +33,10 @@ class Lease(models.Model):
     reserved_nano = models.BigIntegerField(null=True)
     budget_ids = ArrayField(models.BigIntegerField(), null=True)
     capped = models.BooleanField(default=False, db_default=False)
+    # Of a task that asked for a capability: the model of this attempt, and its place in the route (0: the first).
+    model = models.CharField(max_length=200, null=True)  # noqa: DJ001 - NULL: it was not routed
+    route_id = models.BigIntegerField(null=True)
+    route_choice = models.SmallIntegerField(null=True)
 
     class Meta:
         db_table = "lease"
@@ -59,6 +63,9 @@ class Attempt(models.Model):
     retry_after_s = models.FloatField(null=True)
     usage = models.JSONField(null=True)
     degraded = models.BooleanField(default=False, db_default=False)
+    model = models.CharField(max_length=200, null=True)  # noqa: DJ001 - NULL: it was not routed
+    route_id = models.BigIntegerField(null=True)
+    route_choice = models.SmallIntegerField(null=True)
 
     class Meta:
         db_table = "attempt"

@@ -75,6 +75,8 @@ class Task(models.Model):
                 fields=["demand_id", "ready_at", "id"],
                 condition=Q(demand_id__lt=0, state__in=["blocked", "scheduled", "ready", "retrying"]),
             ),
+            # store/sql/routes.sql: count_routed, read_routed. The bit `ROUTED` of `links`, which is the highest.
+            Index(name="task_routed", fields=["id"], condition=Q(state="ready", links__gte=8)),
             # store/sql/tasks.sql: list_tasks of state:failed,dead_lettered
             Index(
                 name="task_failed",
@@ -99,6 +101,8 @@ class TaskPayload(models.Model):
     # How its cost was estimated: `policy.charges.Pricing`.
     pricing = models.JSONField(null=True)
     run_id = models.BigIntegerField(null=True)
+    # Of one that asked for a capability: `store.routes.Routing`, changed when it is routed anew.
+    routing = models.JSONField(null=True)
 
     class Meta:
         db_table = "task_payload"

@@ -72,6 +72,7 @@ class Submission:
     max_cost_nano: int | None = None
     run: RunId | None = None
     writes: bool = False
+    capability: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,12 +41,16 @@ class JoinPolicy(StrEnum):
 
 
 class Links(IntFlag):
-    """What ties a task to others; kept on its row so that a task without ties costs nothing when it ends or starts."""
+    """What ties a task to others, or to a route; kept on its row, so that one without ties costs nothing.
+
+    `ROUTED`: it asked for a capability, and may be routed anew while it is ready.
+    """
 
     NONE = 0
     CHILDREN = 1
     PARENTS = 2
     FAIL_FAST = 4
+    ROUTED = 8
 
 
 class UnknownDependency(StrEnum):

@@ -16,12 +16,13 @@ from django.db import connection, transaction
 from scheduler.errors import CronoqError, FieldError, Refused, Unavailable
 from scheduler.policy.admission import Admitted, Priced, Submission, admit
 from scheduler.policy.bounds import PoolBounds
+from scheduler.policy.graph import Links
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import DemandId, PoolId, TaskId, TenantId
 from scheduler.services.arranging import UNTIED, Tie, Tied, store_ties, tie
 from scheduler.services.bounds import hold_bounds
-from scheduler.services.pricing import price_rows
 from scheduler.services.promising import keep_promises, refuse_overbooked
+from scheduler.services.routing import Routed, keep_routings, price_routed, route_each
 from scheduler.services.steps import Needs, count_steps, demands_of, refuse_steps
 from scheduler.services.token_estimates import with_tokens
 from scheduler.store import submit as store
@@ -77,7 +78,7 @@ def submit_each(
     `together`: they are one batch, may come after each other, and are all refused (Unavailable is raised) when one
     finds no room. `takes_turns`: near a bound, one transaction after the other; not inside a caller's own by default.
 
-    1. look up the time, and the pools and limits that are named;
+    1. choose a model where a capability is asked for; look up the time, and the pools and limits that are named;
     2. admit each submission, or keep its refusal as the answer; estimate what it costs where that costs money;
     3. take the turn of the runs that are named, and book slots for fixed starts; put those that name others behind them
        and into their groups;
@@ -89,30 +90,14 @@ def submit_each(
     if takes_turns is None:
         takes_turns = not connection.in_atomic_block
     with transaction.atomic(savepoint=False):
-        named = {name for _, s in items for name in s.resources}
+        routed = route_each(items)
+        named = {name for _, s in routed.items for name in s.resources}
         terms = store.load_terms(
             {s.pool for _, s in items}, named, {s.kind for _, s in items}, {tenant for tenant, _ in items}
         )
-        answers: list[Accepted | CronoqError | None] = []
-        rows: list[tuple[int, Admitted]] = []
-        seen: dict[tuple[TenantId, str], int] = {}
-        repeats: dict[int, int] = {}
-        for place, (tenant, submission) in enumerate(items):
-            answers.append(None)
-            try:
-                pool = terms.pools.get(submission.pool)
-                wanted = with_tokens(submission, pool, terms.resources)
-                row = admit(wanted, pool=pool, resources=terms.resources, now=terms.now)
-            except Refused as refusal:
-                answers[place] = refusal
-                continue
-            if submission.key is not None:
-                first = seen.setdefault((tenant, submission.key), place)
-                if first != place:
-                    repeats[place] = first
-                    continue
-            rows.append((place, row))
-        prices, unpriced = price_rows(rows, items, terms)
+        answers: list[Accepted | CronoqError | None] = [routed.refusals.get(place) for place in range(len(items))]
+        rows, repeats = _admit(routed, answers, terms)
+        prices, unpriced = price_routed(rows, routed, terms)
         rows = [row for row in rows if row[0] not in unpriced] if unpriced else rows
         overbooked: dict[int, CronoqError] = {**refuse_steps(items, rows), **refuse_overbooked(rows, terms.pools)}
         rows = [row for row in rows if row[0] not in overbooked] if overbooked else rows
@@ -122,7 +107,7 @@ def submit_each(
         turned_away = hold_bounds(items, tied.rows, terms.bounds, terms.quotas, takes_turns=takes_turns)
         if turned_away:
             tied = _turn_away(tied, turned_away, answers, together=together)
-        added = _insert(items, tied, answers, terms.bounds, prices)
+        added = _insert(items, tied, answers, terms.bounds, prices=prices, routed=routed)
         _answer_known(items, answers)
         if tied.ties:
             ids = {place: answer.id for place, answer in enumerate(answers) if isinstance(answer, Accepted)}
@@ -130,6 +115,32 @@ def submit_each(
         for place, first in repeats.items():
             answers[place] = _repeat(items[place][1], items[first][1], answers[first])
     return [_known(answer) for answer in answers]
+
+
+def _admit(
+    routed: Routed, answers: list[Accepted | CronoqError | None], terms: store.Terms
+) -> tuple[list[tuple[int, Admitted]], dict[int, int]]:
+    """The rows of those that are admitted; and, by the place of one that uses a key again, the place of the first."""
+    rows: list[tuple[int, Admitted]] = []
+    seen: dict[tuple[TenantId, str], int] = {}
+    repeats: dict[int, int] = {}
+    for place, (tenant, submission) in enumerate(routed.items):
+        if answers[place] is not None:
+            continue
+        try:
+            pool = terms.pools.get(submission.pool)
+            wanted = with_tokens(submission, pool, terms.resources)
+            row = admit(wanted, pool=pool, resources=terms.resources, now=terms.now)
+        except Refused as refusal:
+            answers[place] = refusal
+            continue
+        if submission.key is not None:
+            first = seen.setdefault((tenant, submission.key), place)
+            if first != place:
+                repeats[place] = first
+                continue
+        rows.append((place, row))
+    return rows, repeats
 
 
 def _turn_away(
@@ -148,7 +159,9 @@ def _insert(
     tied: Tied,
     answers: list[Accepted | CronoqError | None],
     bounds: Mapping[PoolId, PoolBounds],
+    *,
     prices: Mapping[int, Priced],
+    routed: Routed,
 ) -> set[int]:
     """Insert the rows and answer for those that are new; returns their places."""
     rows = tied.rows
@@ -158,11 +171,14 @@ def _insert(
     demands = demands_of(set(needs))
     ties = [tied.ties.get(place, UNTIED) for place, _ in rows]
     tasks = [
-        replace(_new_task(*items[place], row, demands[need], bound), priced=prices.get(place))
+        replace(
+            _new_task(*items[place], row, demands[need], bound, routed=place in routed.routings),
+            priced=prices.get(place),
+        )
         for (place, row), need, bound in zip(rows, needs, ties, strict=True)
     ]
     added: dict[TaskId, Admitted] = {}
-    places = set()
+    places: dict[int, TaskId] = {}
     for n, task in store.insert_tasks(tasks).items():
         place, row = rows[n]
         pool = bounds[row.pool]
@@ -175,17 +191,20 @@ def _insert(
             degraded=pool.degrades,
         )
         added[task] = row
-        places.add(place)
+        places[place] = task
     keep_promises(added)
+    keep_routings(routed, places)
     count_steps([items[place][1] for place in places])
-    return places
+    return set(places)
 
 
 def _needs(submission: Submission, row: Admitted, priced: Priced | None) -> Needs:
     return Needs(row.needs, priced is not None and priced.cost > 0, row.labels, submission.run, submission.writes)
 
 
-def _new_task(tenant: TenantId, submission: Submission, row: Admitted, demand: DemandId, bound: Tie) -> store.NewTask:
+def _new_task(
+    tenant: TenantId, submission: Submission, row: Admitted, demand: DemandId, bound: Tie, *, routed: bool
+) -> store.NewTask:
     own = submission.retry.as_json() if submission.retry is not None else None
     return store.NewTask(
         tenant=tenant,
@@ -195,7 +214,7 @@ def _new_task(tenant: TenantId, submission: Submission, row: Admitted, demand: D
         fingerprint=None if submission.key is None else fingerprint(submission),
         retry=orjson.dumps(own).decode() if own else None,
         tags=orjson.dumps(dict(submission.tags)).decode() if submission.tags else None,
-        links=int(bound.links),
+        links=int(bound.links | Links.ROUTED) if routed else int(bound.links),
         group=bound.group,
         run=submission.run,
     )
@@ -240,9 +259,12 @@ def _at(error: CronoqError, place: int) -> CronoqError:
     return type(error)(f"Task {place} of the batch: {error.detail}", code=error.code, errors=errors)
 
 
+_RARE: Final = ("tolerance_s", "on_miss", "expires_in_s", "max_cost_nano", "capability")
+
+
 def _asked(submission: Submission) -> dict[str, object]:
     """What few tasks ask for, as far as this one does."""
-    asked = {name: getattr(submission, name) for name in ("tolerance_s", "on_miss", "expires_in_s", "max_cost_nano")}
+    asked = {name: getattr(submission, name) for name in _RARE}
     asked |= {"labels": dict(submission.labels) or None}
     if submission.run is not None:
         asked |= {"run": submission.run, "writes": submission.writes}

@@ -262,24 +262,29 @@ claimed AS (
     RETURNING nextval('lease_lease_id_seq') AS lease_id, t.id, t.attempts, t.pool_id, t.tenant_id, t.demand_id,
               t.priority, t.amounts, t.ready_at, t.kind, t.key, w.worker_id, w.place, p.timeout_s,
               extract(epoch FROM p.deadline_at)::float8 AS deadline_at,
-              CASE WHEN w.worker_id = %(me)s::uuid THEN p.payload::text END AS payload, t.links, p.tags::text AS tags,
+              CASE WHEN w.worker_id = %(me)s::uuid THEN p.payload END AS payload, p.routing, t.links, p.tags::text AS tags,
               t.cost_nano, w.reserved, w.budgets::bigint[] AS budget_ids, coalesce(w.capped, false) AS capped,
               CASE WHEN w.capped AND w.worker_id = %(me)s::uuid THEN p.pricing::text END AS pricing
 ),
 timed AS (
-    SELECT c.*, q.lease_ttl_s, coalesce(c.timeout_s, q.timeout_s) AS limit_s,
-           c.pool_id IN (SELECT pool_id FROM pool_state WHERE degrades) AS degraded
+    SELECT c.*, q.lease_ttl_s, coalesce(c.timeout_s, q.timeout_s) AS limit_s, d.degraded,
+           -- Of a task that asked for a capability: what its route says now.
+           CASE WHEN d.degraded THEN coalesce(c.routing->>'degraded_model', c.routing->>'model')
+                ELSE c.routing->>'model' END AS model
     FROM claimed c
+    CROSS JOIN LATERAL (SELECT c.pool_id IN (SELECT pool_id FROM pool_state WHERE degrades) AS degraded) d
     JOIN unnest(%(pools)s::bigint[], %(ttls_s)s::float8[], %(timeouts_s)s::float8[])
          AS q(pool_id, lease_ttl_s, timeout_s) ON q.pool_id = c.pool_id
 ),
 leased AS (
     INSERT INTO lease (lease_id, task_id, attempt, pool_id, tenant_id, demand_id, priority, worker_id, amounts, ready_at,
-                       started_at, expires_at, timeout_at, picked_up, degraded, reserved_nano, budget_ids, capped)
+                       started_at, expires_at, timeout_at, picked_up, degraded, reserved_nano, budget_ids, capped, model,
+                       route_id, route_choice)
     SELECT c.lease_id, c.id, c.attempts, c.pool_id, c.tenant_id, c.demand_id, c.priority, c.worker_id, c.amounts,
            c.ready_at, moment.now, moment.now + make_interval(secs => c.lease_ttl_s),
            moment.now + make_interval(secs => c.limit_s), c.worker_id = %(me)s::uuid, c.degraded,
-           coalesce(c.reserved, c.cost_nano), c.budget_ids, c.capped
+           coalesce(c.reserved, c.cost_nano), c.budget_ids, c.capped, c.model, (c.routing->>'route')::bigint,
+           (c.routing->>'choice')::smallint
     FROM timed c CROSS JOIN (SELECT clock_timestamp() AS now) moment
 ),
 reserved AS (
@@ -342,7 +347,8 @@ credits AS (
          AS n(pool_id, priority, value)
     ON CONFLICT (pool_id, priority) DO UPDATE SET value = excluded.value WHERE c.value <> excluded.value
 )
-SELECT lease_id, id, attempts, pool_id, tenant_id, kind, key, limit_s, deadline_at, worker_id::text, payload,
+SELECT lease_id, id, attempts, pool_id, tenant_id, kind, key, limit_s, deadline_at, worker_id::text,
+       (CASE WHEN model IS NULL THEN payload ELSE payload || jsonb_build_object('model', model) END)::text,
        links & 2 <> 0, degraded, tags, demand_id < 0, reserved, pricing
 FROM timed
 ORDER BY place;

@@ -12,11 +12,13 @@ WITH mine AS (
     UPDATE lease SET picked_up = true
     WHERE worker_id = %(worker)s::uuid AND NOT picked_up
     RETURNING lease_id, task_id, attempt, pool_id, tenant_id, extract(epoch FROM timeout_at - started_at)::float8 AS timeout_s,
-              degraded, demand_id, reserved_nano, capped
+              degraded, demand_id, reserved_nano, capped, model
 )
 SELECT m.lease_id, m.task_id, m.attempt, m.pool_id, m.tenant_id, t.kind, t.key, m.timeout_s,
-       extract(epoch FROM p.deadline_at)::float8, %(worker)s::text, p.payload::text, t.links & 2 <> 0, m.degraded,
-       p.tags::text, m.demand_id < 0, m.reserved_nano, CASE WHEN m.capped THEN p.pricing::text END
+       extract(epoch FROM p.deadline_at)::float8, %(worker)s::text,
+       (CASE WHEN m.model IS NULL THEN p.payload ELSE p.payload || jsonb_build_object('model', m.model) END)::text,
+       t.links & 2 <> 0, m.degraded, p.tags::text, m.demand_id < 0, m.reserved_nano,
+       CASE WHEN m.capped THEN p.pricing::text END
 FROM mine m JOIN task t ON t.id = m.task_id JOIN task_payload p ON p.task_id = m.task_id
 ORDER BY m.lease_id;
 

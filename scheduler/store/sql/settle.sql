@@ -15,9 +15,11 @@ ended AS (
 ),
 history AS (
     INSERT INTO attempt (lease_id, task_id, number, pool_id, tenant_id, priority, worker_id, ready_at, started_at,
-                         finished_at, outcome, failure_class, message, retry_after_s, usage, degraded)
+                         finished_at, outcome, failure_class, message, retry_after_s, usage, degraded, model,
+                         route_id, route_choice)
     SELECT lease_id, task_id, attempt, pool_id, tenant_id, priority, worker_id, ready_at, started_at,
-           clock_timestamp(), outcome, failure_class, message, retry_after_s, usage, degraded
+           clock_timestamp(), outcome, failure_class, message, retry_after_s, usage, degraded, model,
+           route_id, route_choice
     FROM ended
 )
 SELECT lease_id, task_id, attempt, pool_id, tenant_id, demand_id, amounts, cancel_requested_at IS NOT NULL,
