@@ -10,7 +10,7 @@ from pydantic import Field
 
 from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.fields import Number, Whole
-from scheduler.api.task_schemas import ReasonOut, present_reason
+from scheduler.api.why_schemas import ReasonOut, present_reason
 from scheduler.policy.autoscale import AutoscaleSettings
 from scheduler.reads.pool_why import PoolExplanation
 from scheduler.reads.scale import PoolScale

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
@@ -20,14 +19,12 @@ from scheduler.api.retry_schemas import RetryIn, retry_settings
 from scheduler.errors import FieldError, Refused
 from scheduler.policy.admission import LABELS_MAX, Submission
 from scheduler.policy.calibration import Band
-from scheduler.policy.explain import Reason as WaitingReason
 from scheduler.policy.fixed_starts import OnMiss
 from scheduler.policy.graph import EDGES_PER_TASK_MAX
 from scheduler.policy.money import parse_usd
 from scheduler.policy.payload import fault_in_json
 from scheduler.policy.types import PriorityClass, RunId
 from scheduler.reads.tasks import ID_MAX, AttemptRow, LeaseRow, TaskDetail, TaskRow
-from scheduler.reads.why import Explanation
 from scheduler.services.submit import BATCH_TASKS_MAX, Accepted
 
 TAGS_MAX: Final = 32
@@ -75,9 +72,7 @@ class TaskIn(In):
     labels: dict[Name, Annotated[Text, Field(max_length=64)]] = Field(
         default={}, max_length=LABELS_MAX, description="Labels that its worker must have, all of them"
     )
-    capability: Text | None = Field(
-        None, description="What its model must be able to do, instead of a model: its route chooses one"
-    )
+    capability: Text | None = Field(None, description="Instead of a model: the route of this name chooses one")
     after: list[AfterIn] = Field(
         default=[], max_length=EDGES_PER_TASK_MAX, description="Tasks to come after; it starts once all ended as asked"
     )
@@ -265,25 +260,6 @@ class ResultOut(Out):
     result: Json
 
 
-class ReasonOut(Out):
-    """Why a task is not running."""
-
-    code: str
-    text: str
-    detail: dict[str, Any]
-
-
-class WhyOut(Out):
-    """Every reason that holds now, most decisive first."""
-
-    id: int
-    state: str
-    reasons: list[ReasonOut]
-    position: int | None = Field(description="About how many tasks start first; null when the task is not ready")
-    forecast: BandOut | None = Field(None, description="Seconds from now until it starts; null while that is not known")
-    as_of: datetime
-
-
 class CancelOut(Out):
     """`requested`: the task still runs and was told to stop."""
 
@@ -297,26 +273,6 @@ class ReplayOut(Out):
 
     id: int
     state: str
-
-
-def present_why(found: Explanation) -> WhyOut:
-    """The explanation as it is sent."""
-    reasons = [present_reason(reason) for reason in found.reasons]
-    state, as_of = found.state.value, moment(found.as_of)
-    band = None if found.band is None else BandOut.of(found.band)
-    return WhyOut(id=found.task, state=state, reasons=reasons, position=found.position, forecast=band, as_of=as_of)
-
-
-def present_reason(reason: WaitingReason) -> ReasonOut:
-    """One reason as it is sent."""
-    return ReasonOut(code=reason.code, text=reason.text, detail=_detail(reason.detail))
-
-
-def _detail(detail: Mapping[str, object]) -> dict[str, Any]:
-    return {
-        name: moment(value) if name.endswith("_at") and isinstance(value, float) else value
-        for name, value in detail.items()
-    }
 
 
 def present_task(row: TaskRow) -> dict[str, Any]:

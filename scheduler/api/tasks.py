@@ -33,12 +33,11 @@ from scheduler.api.task_schemas import (
     TaskDetailOut,
     TaskOut,
     TaskPageOut,
-    WhyOut,
     present_detail,
     present_task,
-    present_why,
 )
 from scheduler.api.threads import in_pool, in_thread
+from scheduler.api.why_schemas import WhyOut, present_why
 from scheduler.engine.doorbell import ring
 from scheduler.engine.group_commit import GROUP_COMMIT
 from scheduler.engine.wait_hub import wait_hub

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0025_events"),
+        ("scheduler", "0017_alerts"),
     ]
 
     operations = [
