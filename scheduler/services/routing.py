@@ -66,8 +66,9 @@ def route_each(items: Sequence[Item]) -> Routed:
         chosen = choose(outlook.prospects(row, expected_s), latest_start=_latest(submission, outlook), now=outlook.now)
         routings[place] = _routing(row, chosen, submission.resources)
         routes[place] = row
-        needs = _needs(submission.resources, row.options[chosen])
-        routed[place] = (tenant, replace(submission, resources=needs))
+        option = row.options[chosen]
+        wanted = replace(_with_model(submission, option.model), resources=_needs(submission.resources, option))
+        routed[place] = (tenant, wanted)
     return Routed(routed, routings, routes, refusals)
 
 
