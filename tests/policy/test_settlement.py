@@ -8,13 +8,15 @@ from scheduler.policy.retry import Failure, RetryRule
 from scheduler.policy.settlement import (
     THROTTLE_DEFAULT_S,
     EndedLease,
+    Left,
     Verdict,
     corrections,
     decide_settlement,
+    lowered,
     throttled_for_s,
 )
 from scheduler.policy.states import TaskState, may_move
-from scheduler.policy.types import FailureClass, Outcome, ResourceId
+from scheduler.policy.types import FailureClass, Outcome, ResourceId, ResourceKind, ResourceView
 from tests.policy.build import bucket, semaphore
 
 S, F = TaskState, FailureClass
@@ -86,3 +88,27 @@ def test_what_was_not_measured_or_not_drawn_on_is_not_corrected() -> None:
     known = {ONE: bucket(), TWO: semaphore()}
     assert corrections([ONE], [10.0], {ONE: 10.0, TWO: 3.0}, known) == {}
     assert corrections([ONE, TWO], [10.0, 1.0], {TWO: 2.0}, known) == {}
+
+
+def told(
+    amount: float, *, age_s: float = 0.0, level: float = 50.0, kind: ResourceKind = ResourceKind.TOKEN_BUCKET
+) -> float | None:
+    bucket = ResourceView(ResourceId(1), kind, level, 0.0, rate=2.0, burst=100.0, permits=100, margin=0.0)
+    return lowered(bucket, Left(amount, age_s), now=0.0)
+
+
+def test_a_provider_s_word_lowers_a_level_and_never_raises_one() -> None:
+    assert told(20.0) == 20.0
+    assert told(50.0) is None
+    assert told(80.0) is None
+    assert told(0.0, level=-5.0) is None
+
+
+def test_what_has_refilled_since_is_added_to_it() -> None:
+    assert told(20.0, age_s=10.0) == 40.0
+    assert told(20.0, age_s=15.0) is None
+    assert told(20.0, age_s=-5.0) == 20.0
+
+
+def test_it_says_nothing_of_a_semaphore() -> None:
+    assert told(1.0, kind=ResourceKind.SEMAPHORE) is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.providers.delays import DELAY_MAX_S, parse_delay_s, retry_after_s
+from scheduler.providers.delays import DELAY_MAX_S, parse_delay_s, retry_after_s, until_quota_day_ends_s
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC).timestamp()
 UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
@@ -142,3 +142,18 @@ def test_a_body_of_any_shape_is_read(body: object) -> None:
 
 def test_the_reset_of_a_limit_is_no_delay() -> None:
     assert retry_after_s({"x-ratelimit-reset-requests": "6m0s"}, None, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("now", "hours"),
+    [
+        ("2026-07-01T07:00:00+00:00", 24.0),
+        ("2026-07-01T06:30:00+00:00", 0.5),
+        ("2026-01-15T07:30:00+00:00", 0.5),
+        # The days on which clocks in that zone change have 23 and 25 hours.
+        ("2026-03-08T08:00:00+00:00", 23.0),
+        ("2026-11-01T07:00:00+00:00", 25.0),
+    ],
+)
+def test_a_day_s_quota_is_whole_again_at_midnight_in_the_pacific_zone(now: str, hours: float) -> None:
+    assert until_quota_day_ends_s(datetime.fromisoformat(now).timestamp()) == hours * 3600

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.providers.ratelimits import RateLimits, Window, read_rate_limits
+from scheduler.providers.ratelimits import RateLimits, Window, read_rate_limits, scarce
+from scheduler.providers.token_weights import TokenLimit, Weights
 
 NOW = 1_796_040_000.0
 
@@ -76,3 +77,26 @@ def test_no_header_raises(limit: str, remaining: str, reset: str) -> None:
         now=NOW,
     ).requests
     assert found.remaining is None or found.remaining >= 0
+
+
+@pytest.mark.parametrize(
+    ("weights", "window"),
+    [
+        (Weights(), "tokens"),
+        (Weights(output=0.0), "input_tokens"),
+        (Weights(input=0.0, cache_read=0.0, cache_write=0.0), "output_tokens"),
+    ],
+)
+def test_each_limit_on_tokens_is_told_by_the_window_that_counts_what_it_counts(weights: Weights, window: str) -> None:
+    limits = RateLimits(**{window: Window(remaining=4, limit=10)})
+    assert scarce(limits, requests=None, tokens={"tpm": TokenLimit(weights)}) == {"tpm": 4.0}
+
+
+def test_only_what_runs_low_is_told() -> None:
+    def left(remaining: int | None, limit: int | None) -> dict[str, float]:
+        return scarce(RateLimits(requests=Window(remaining, limit)), requests="rpm", tokens={})
+
+    assert left(4, 10) == {"rpm": 4.0}
+    assert left(0, 10) == {"rpm": 0.0}
+    assert left(5, 10) == left(None, 10) == left(4, None) == {}
+    assert scarce(RateLimits(requests=Window(0, 10)), requests=None, tokens={}) == {}
