@@ -26,6 +26,7 @@ from scheduler.api import (
     schedules,
     tasks,
     tenants,
+    webhooks,
     workers,
 )
 from scheduler.api.access import BearerToken, Nobody
@@ -97,6 +98,7 @@ _ROUTERS: Final = (
     forecast,
     workers,
     money,
+    webhooks,
 )
 for _router in (module.router for module in _ROUTERS):
     api.add_router("", _router)

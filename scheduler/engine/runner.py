@@ -6,7 +6,7 @@
 - maintain: leadership, pools, and for the leader the reaper, the snapshot and the sweeping.
 - schedules: the leader submits what is due at its time.
 - forecast: the leader looks ahead.
-- events: the leader puts what was told in order.
+- events: the leader puts what was told in order; webhooks: it posts that on.
 - fence: stops what runs under a lease that could not be renewed in time, before it may run elsewhere.
 - renewal: in a thread of its own (`renewal`).
 
@@ -32,16 +32,13 @@ from scheduler.engine.attempt import Running, Stop
 from scheduler.engine.db_thread import DbThread
 from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.engine.executors.python import Handler
-from scheduler.engine.forecaster import Forecaster
-from scheduler.engine.herald import Herald
 from scheduler.engine.maintenance import Maintenance
-from scheduler.engine.messenger import Messenger
 from scheduler.engine.outbox import Outbox
 from scheduler.engine.pools import Pools
 from scheduler.engine.renewal import Renewal
 from scheduler.engine.settings import EngineSettings
+from scheduler.engine.sidelines import Sidelines
 from scheduler.engine.steps import Desk
-from scheduler.engine.timekeeper import Timekeeper
 from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.retry import Failure
 from scheduler.policy.types import FailureClass, Hold, LeasedTask, LeaseId, Outcome, PoolId, WorkerId
@@ -103,8 +100,7 @@ class Engine:
         self._outbox = Outbox(self._settle_db, batch_max=self.settings.settle_batch_max)
         self._renewal = Renewal(self.id, self, register=self._register)
         maintenance = Maintenance(self)
-        timekeeper, forecaster = Timekeeper(self), Forecaster(self)
-        herald, messenger = Herald(self), Messenger(self)
+        sidelines = Sidelines(self)
         off = [
             DOORBELL.on(Bell.WORK, self._rung),
             DOORBELL.on(Bell.GIVEN, self._given),
@@ -120,13 +116,10 @@ class Engine:
         loops = [
             asyncio.create_task(self._forever("dispatch", self._dispatch_once, stop)),
             asyncio.create_task(self._forever("maintain", maintenance.once, stop)),
-            asyncio.create_task(self._forever("schedules", timekeeper.once, stop)),
-            asyncio.create_task(self._forever("forecast", forecaster.once, stop)),
-            asyncio.create_task(self._forever("events", herald.once, stop)),
-            asyncio.create_task(self._forever("messages", messenger.once, stop)),
+            *(asyncio.create_task(self._forever(name, step, stop)) for name, step in sidelines.steps().items()),
         ]
         await stop.wait()
-        forecaster.hurry()
+        sidelines.hurry()
         self._draining = True
         self._work.set()
         await asyncio.gather(*loops)
@@ -139,10 +132,7 @@ class Engine:
         for take_off in off:
             take_off()
         self._desk.close()
-        timekeeper.close()
-        forecaster.close()
-        herald.close()
-        messenger.close()
+        await sidelines.close()
         await self._leave(maintenance)
 
     def abandon(self) -> None:

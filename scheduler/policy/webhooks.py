@@ -77,3 +77,8 @@ def faults_in_webhook(url: str, events: Sequence[str], allowed: Sequence[Network
     if unknown:
         found.append(FieldError(("events",), f"There is no event {unknown[0]!r}; there are {', '.join(EVENT_NAMES)}."))
     return tuple(found)
+
+
+def wants(events: Sequence[str], event_type: str) -> bool:
+    """Whether a webhook that asked for these gets an event of this type."""
+    return event_type in events or (ALERTS in events and event_type.startswith(f"{ALERTS}."))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
-
-import orjson
 
 from scheduler.policy.types import TenantId
 from scheduler.store import events as store
-from scheduler.store.events import Event
+from scheduler.store.events import Event, told
 
 __all__ = ["Bounds", "Event", "bounds", "events_after", "newest", "told"]
 
@@ -38,26 +35,3 @@ def events_after(tenant: TenantId | None, after: int, *, events_max: int = EVENT
 def newest(after: int) -> tuple[int, dict[int, int]]:
     """The newest place, and by tenant (0: the installation) the newest of its events beyond `after`."""
     return store.load_newest(after)
-
-
-def told(event: Event) -> dict[str, object]:
-    """The event as JSON says it."""
-    said: dict[str, object] = {
-        "seq": event.seq,
-        "type": event.type,
-        "at": datetime.fromtimestamp(event.at, UTC).isoformat().replace("+00:00", "Z"),
-        "tenant": event.tenant,
-    }
-    if event.task is not None:
-        said |= {
-            "task": event.task,
-            "state": event.type.removeprefix("task."),
-            "from": event.before,
-            "attempt": event.attempt,
-            "pool": event.pool,
-            "kind": event.kind,
-            "key": event.key,
-        }
-    if event.data is not None:
-        said["data"] = orjson.loads(event.data)
-    return said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 import orjson
@@ -99,3 +100,26 @@ def forget(*, keep_s: float, events_max: int, rows_max: int) -> None:
     """Remove some of what is too old or too much, and listeners that went."""
     queries.run(_SQL["forget_listeners"])
     queries.run(_SQL["forget_events"], {"keep_s": keep_s, "events_max": events_max, "rows_max": rows_max})
+
+
+def told(event: Event) -> dict[str, object]:
+    """The event as JSON says it."""
+    said: dict[str, object] = {
+        "seq": event.seq,
+        "type": event.type,
+        "at": datetime.fromtimestamp(event.at, UTC).isoformat().replace("+00:00", "Z"),
+        "tenant": event.tenant,
+    }
+    if event.task is not None:
+        said |= {
+            "task": event.task,
+            "state": event.type.removeprefix("task."),
+            "from": event.before,
+            "attempt": event.attempt,
+            "pool": event.pool,
+            "kind": event.kind,
+            "key": event.key,
+        }
+    if event.data is not None:
+        said["data"] = orjson.loads(event.data)
+    return said

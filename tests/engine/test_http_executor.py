@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import json
 import socket
 from collections.abc import Callable
 from ipaddress import ip_network
@@ -18,8 +19,12 @@ from scheduler.engine.executors.base import AttemptFailed, ExecutionResult, Perm
 from scheduler.engine.executors.http import HttpExecutor
 from scheduler.engine.executors.http_config import HttpConfig, HttpConfigError
 from scheduler.policy.types import FailureClass
+from tests.conftest import LiveDatabase
 from tests.demo.calls import Attempt
+from tests.engine.running import engine, result_of, wait_for_state
 from tests.support.canned import CannedServer, answer, canned_server
+from tests.support.endpoint import endpoint
+from tests.support.work import make_pool, make_tenant, submit_tasks
 
 SECRET = "a key for tests, long enough"
 LOOPBACK = (ip_network("127.0.0.1/32"),)
@@ -71,6 +76,17 @@ def test_the_attempt_is_posted_signed_and_the_answer_is_its_result() -> None:
     signed = f"cronoq-task-7.{header(head, 'webhook-timestamp')}.".encode() + server.raw[0]
     digest = base64.b64encode(hmac.new(SECRET.encode(), signed, hashlib.sha256).digest()).decode()
     assert header(head, "webhook-signature") == f"v1,{digest}"
+
+
+def test_a_pool_of_an_engine_posts_its_tasks(live_database: LiveDatabase) -> None:
+    with endpoint() as receiver:
+        receiver.answer = lambda posted: (200, {}, json.dumps({"twice": posted.body["payload"]["n"] * 2}).encode())
+        make_pool(executor="http", config={"url": receiver.url, "secret_env": "HOOK_KEY"})
+        with engine():
+            (task,) = submit_tasks(make_tenant(), payload='{"n": 21}')
+            wait_for_state(task, "succeeded")
+    assert result_of(task) == {"twice": 42}
+    assert [posted.body["task"] for posted in receiver.posts] == [task]
 
 
 def test_an_empty_answer_is_null() -> None:

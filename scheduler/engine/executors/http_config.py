@@ -6,6 +6,7 @@ a pool names where that is (an environment variable or a file), and it is read f
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ TIMEOUT_DEFAULT_S: Final = 60.0
 TIMEOUT_MAX_S: Final = 3600.0
 RESPONSE_BYTES_DEFAULT: Final = 2**20
 RESPONSE_BYTES_MAX: Final = 2**24
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the specification's mark, no secret
 SECRET_BYTES_MIN: Final = 16
 SECRET_BYTES_MAX: Final = 4096
 
@@ -83,7 +85,17 @@ class HttpConfig:
                 raise HttpConfigError("The file that secret_file names cannot be read.") from error
         if len(secret) < SECRET_BYTES_MIN:
             raise HttpConfigError(f"There must be a key of at least {SECRET_BYTES_MIN} characters in {where}.")
+        return _key_bytes(secret)
+
+
+def _key_bytes(secret: str) -> bytes:
+    """The key itself, or what it stands for when it is written as the Standard Webhooks specification does."""
+    if not secret.startswith(SECRET_PREFIX):
         return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    except ValueError as error:
+        raise HttpConfigError("A key that begins with whsec_ goes on in base64.") from error
 
 
 def _text(config: Mapping[str, object], name: str) -> str | None:
