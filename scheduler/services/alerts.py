@@ -10,12 +10,13 @@ from django.db import transaction
 
 from scheduler import conf
 from scheduler.errors import Conflict, FieldError, NotFound
-from scheduler.policy.alerts import DueAlert, crossed
+from scheduler.policy.alerts import DueAlert, crossed, message_of
 from scheduler.policy.books import TargetRow
 from scheduler.policy.budget import Account
 from scheduler.policy.destinations import fault_in_url
 from scheduler.policy.types import TenantId
 from scheduler.services.changes import Author, check_reason, record, refuse
+from scheduler.services.events import announce
 from scheduler.services.tenants import load_tenant
 from scheduler.store import alerts as store
 from scheduler.store.money import LockedBudget
@@ -51,6 +52,9 @@ def take_due() -> list[DueAlert]:
     with transaction.atomic():
         taken = store.take_due(TAKE_MAX, first_s=FIRST_AGAIN_S)
         for alert in taken:
+            if alert.tries == 1:
+                # Listeners to events and webhooks hear of it too, once.
+                announce(load_tenant(alert.tenant).id, "alert.budget", message_of(alert))
             if not alert.targets:
                 store.end_telling(alert.id, fault="nobody is told: there is no target for alerts")
     return [alert for alert in taken if alert.targets]
