@@ -102,6 +102,7 @@ def test_a_stretch_that_failed_is_posted_again_as_it_was_before_anything_later(
     delivered(first, Attempted(503, 0.1, "HTTP 503", 30.0))
     row = Webhook.objects.get()
     assert (row.failures, row.cursor) == (1, made.webhook.cursor)
+    assert row.failing_since is not None
     assert (row.due_at - row.failing_since).total_seconds() == pytest.approx(30.0, abs=1.0)
     Webhook.objects.update(due_at=row.failing_since)
     again = next_stretch(made.webhook.id)
@@ -131,7 +132,7 @@ def test_one_that_failed_for_days_is_switched_off_with_an_alert_and_can_be_resum
     assert Webhook.objects.get().standing == "disabled"
     publish()
     alert = Event.objects.get(type="alert.webhook_disabled")
-    assert (alert.tenant_id, alert.data["webhook"]) == (acme, made.webhook.id)
+    assert (alert.tenant_id, (alert.data or {})["webhook"]) == (acme, made.webhook.id)
     assert AuditEvent.objects.filter(action="webhook.disable", actor="system").exists()
     assert next_stretch(made.webhook.id) is None
     resumed = edit_webhook(

@@ -11,11 +11,12 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from scheduler.errors import Refused
-from scheduler.models import Alert, AuditEvent, Budget, Lease, LedgerEntry, Price, Task, Tenant
+from scheduler.models import Alert, AuditEvent, Budget, EventFresh, Lease, LedgerEntry, Price, Task, Tenant
 from scheduler.policy.money import format_usd
 from scheduler.policy.retry import Failure
 from scheduler.policy.types import FailureClass, LeasedTask, Outcome, PoolId, TenantId, WaitReason
 from scheduler.reads.why import why
+from scheduler.services.alerts import take_due
 from scheduler.services.budgets import edit_budget
 from scheduler.services.reconcile import find_drift, repair
 from scheduler.services.settle import Report, reap, settle
@@ -328,6 +329,12 @@ def test_a_threshold_is_told_once_and_a_raised_limit_lets_work_go_on() -> None:
     assert [leased.task for leased in worker.dispatch().leased] == [tasks[5]]
     assert AuditEvent.objects.filter(action="budget.edit").count() == 1
     assert Alert.objects.count() == 2
+    # Listeners to events and webhooks hear of each once, however often it is told.
+    for _ in range(2):
+        take_due()
+        Alert.objects.update(next_at="2020-01-01T00:00:00Z")
+    told = list(EventFresh.objects.filter(type="alert.budget").order_by("id").values_list("data__threshold", flat=True))
+    assert told == [0.8, 1.0]
 
 
 def test_a_new_month_begins_with_a_new_budget_and_an_old_reservation_stays_in_its_own() -> None:
