@@ -146,6 +146,16 @@ class UsedOut(Out):
     steps: int
     tokens: int
     attempts: int
+    cost_usd: str | None
+
+
+class RunAlertOut(Out):
+    """A cap of which the run had used so much that its owner should know."""
+
+    cap: str
+    used: float
+    most: float
+    at: datetime
 
 
 class RunOut(Out):
@@ -174,6 +184,7 @@ class RunDetailOut(RunOut):
     goal: Json
     result: Json
     steps: dict[str, int]
+    alerts: list[RunAlertOut]
 
 
 class RunCreatedOut(Out):
@@ -278,6 +289,7 @@ def present_run_detail(found: RunDetail) -> RunDetailOut:
         goal=orjson.Fragment(found.goal),
         result=None if found.result is None else orjson.Fragment(found.result),
         steps={state.value: n for state, n in sorted(found.steps.items())},
+        alerts=[RunAlertOut(cap=a.cap.value, used=a.used, most=a.most, at=moment(a.at)) for a in found.alerts],
     )
 
 
@@ -291,7 +303,7 @@ def _fields(row: RunRow) -> dict[str, Any]:
         "reason": row.reason,
         "epoch": row.epoch,
         "caps": _caps(row.caps),
-        "used": UsedOut(steps=row.steps, tokens=row.tokens, attempts=row.attempts),
+        "used": UsedOut(steps=row.steps, tokens=row.tokens, attempts=row.attempts, cost_usd=usd(row.spent_nano)),
         "deadline_at": at(row.deadline_at),
         "closing": row.closing,
         "checkpoint_version": row.checkpoint_version,

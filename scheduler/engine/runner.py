@@ -365,10 +365,7 @@ class Engine:
 
 
 def _with_context(leased: list[LeasedTask]) -> list[LeasedTask]:
-    """With what they need of others: what became of the tasks they came after, and their runs.
-
-    Where that cannot be read, without those: handed back.
-    """
+    """With what became of the tasks they came after, and their runs; without those where that cannot be read."""
     try:
         return with_runs(with_upstream(leased))
     except DatabaseError as error:

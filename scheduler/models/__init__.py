@@ -18,7 +18,7 @@ from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
 from scheduler.models.money import Alert, AlertTarget, Budget, LedgerEntry, Price
 from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
 from scheduler.models.routes import Route
-from scheduler.models.runs import Checkpoint, KillEpoch, Receipt, Run, RunIntake, RunUse
+from scheduler.models.runs import Checkpoint, KillEpoch, Receipt, Run, RunAlert, RunIntake, RunUse
 from scheduler.models.schedules import Occurrence, Schedule
 from scheduler.models.tasks import FixedStart, Task, TaskPayload, TaskResult
 from scheduler.models.tenants import ApiToken, IdempotencyRecord, Tenant, TenantState
@@ -60,6 +60,7 @@ __all__ = [
     "ResourceState",
     "Route",
     "Run",
+    "RunAlert",
     "RunIntake",
     "RunUse",
     "Schedule",

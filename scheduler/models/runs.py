@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from scheduler.models.choices import choices
 from scheduler.models.tenants import Tenant
 from scheduler.policy.receipts import ClaimState
-from scheduler.policy.runs import KillScope, RunState
+from scheduler.policy.runs import Cap, KillScope, RunState
 
 
 class Run(models.Model):
@@ -81,17 +81,36 @@ class RunIntake(models.Model):
 
 
 class RunUse(models.Model):
-    """What a run's attempts have used. `due`: it came near a cap, and nobody has looked since."""
+    """What a run's attempts have used. `due`: it came near a cap, and nobody has looked since.
+
+    `spent_out`: what is left of its money does not pay for the step whose turn it is. Money itself is in `budget`.
+    """
 
     run_id = models.BigIntegerField(primary_key=True)
     tokens = models.BigIntegerField(default=0, db_default=0)
     attempts = models.BigIntegerField(default=0, db_default=0)
+    spent_out = models.BooleanField(default=False, db_default=False)
     due = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         db_table = "run_use"
         # store/sql/run_tending.sql: read_runs_to_heed
         indexes = [Index(name="run_use_due", fields=["run_id"], condition=Q(due=True))]
+
+
+class RunAlert(models.Model):
+    """A cap of which a run has used so much that its owner is to know: once for each cap."""
+
+    pk = models.CompositePrimaryKey("run_id", "cap")
+    run_id = models.BigIntegerField()
+    cap = models.CharField(max_length=10)
+    used = models.FloatField()
+    most = models.FloatField()
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "run_alert"
+        constraints = [CheckConstraint(name="run_alert_cap_known", condition=Q(cap__in=[c.value for c in Cap]))]
 
 
 class Checkpoint(models.Model):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from scheduler.policy.types import (
     BudgetView,
@@ -19,6 +20,10 @@ from scheduler.policy.types import (
     TenantView,
     WaitReason,
 )
+
+if TYPE_CHECKING:
+    from scheduler.policy.run_gates import RunView
+    from scheduler.policy.types import DemandId, DemandView, RunId
 
 
 class BudgetVerdict(Enum):
@@ -57,14 +62,26 @@ class Purse:
 
 
 class Treasury:
-    """The budgets that a plan draws on."""
+    """The budgets that a plan draws on, tenants' and runs'. `broke` are runs that cannot pay for their next step."""
 
-    def __init__(self, tenants: Mapping[TenantId, TenantView]) -> None:
+    def __init__(
+        self,
+        tenants: Mapping[TenantId, TenantView],
+        runs: Mapping[RunId, RunView] | None = None,
+        demands: Mapping[DemandId, DemandView] | None = None,
+    ) -> None:
         self.of_tenant = {t.id: Purse(t.budget) for t in tenants.values() if t.budget is not None}
+        self.of_run = {r.id: Purse(r.budget) for r in (runs or {}).values() if r.budget is not None}
+        self.broke: set[RunId] = set()
+        self._demands = demands or {}
 
     def limited(self) -> set[TenantId]:
         """Tenants whose budget may keep them back."""
         return {tenant for tenant, purse in self.of_tenant.items() if purse.headroom is not None}
+
+    def _run_of(self, key: LaneKey) -> RunId | None:
+        """The run whose money its tasks spend too, if it has some."""
+        return self._demands[key.demand].run if self.of_run else None
 
     def keeps(self, key: LaneKey, head: TaskView) -> Hold | None:
         """Why its budgets do not let this head start; None when they do, or when it is free.
@@ -73,6 +90,13 @@ class Treasury:
         """
         if head.cost <= 0:
             return None
+        run = self._run_of(key)
+        own = None if run is None else self.of_run.get(run)
+        said = BudgetVerdict.OPEN if own is None else own.verdict(head.cost_min)
+        if run is not None and said is not BudgetVerdict.OPEN:
+            if said is BudgetVerdict.SPENT:
+                self.broke.add(run)
+            return Hold(key, WaitReason.RUN_BUDGET)
         purse = self.of_tenant.get(key.tenant)
         if purse is None:
             return Hold(key, WaitReason.TENANT_BUDGET)
@@ -84,7 +108,9 @@ class Treasury:
         """Reserve for a head that may start: what it may cost at most, or less when less is left. None: not priced."""
         if head.cost <= 0:
             return None
-        purses = [self.of_tenant[key.tenant]]
+        run = self._run_of(key)
+        own = None if run is None else self.of_run.get(run)
+        purses = [self.of_tenant[key.tenant], *([] if own is None else [own])]
         rooms = [purse.headroom for purse in purses if purse.headroom is not None]
         amount = min([head.cost, *rooms])
         for purse in purses:

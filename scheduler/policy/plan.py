@@ -74,7 +74,7 @@ class _Planner:
         self.has_floors = any(level.floors is not None for level in self.levels.values())
         self.fixed = any(lane.urgent and lane.urgent[0].fixed for lane in snapshot.lanes)
         self.quotas = {t.id: Quota(t, self.now) for t in snapshot.tenants.values() if t.limited}
-        self.treasury = Treasury(snapshot.tenants)
+        self.treasury = Treasury(snapshot.tenants, snapshot.runs, snapshot.demands)
         self.runs = Runs(snapshot)
         self.pools: dict[PoolId, PoolSlots] = {}
         self.groups: dict[tuple[PoolId, PriorityClass], Group] = {}
@@ -377,6 +377,7 @@ class _Planner:
             credits={(pool, p): c for pool, held in self.credits.items() for p, c in held.items()},
             start_levels={tenant: self.quotas[tenant].level for tenant in drawn},
             set_asides=self.asides.changes(),
+            broke=frozenset(self.treasury.broke),
             probes=probes(self.levels.values()),
         )
 

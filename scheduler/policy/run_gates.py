@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scheduler.policy.board import LaneQueue
-    from scheduler.policy.types import DemandId, Lane, LaneKey, PoolId, RunId, Snapshot, TaskId, TenantId
+    from scheduler.policy.types import BudgetView, DemandId, Lane, LaneKey, PoolId, RunId, Snapshot, TaskId, TenantId
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class RunView:
 
     `active` and `killed` are what was said of it, `capped` that it has used up what it may. `room` is how many more of
     its steps may run. `writing`: one of its writing steps runs; `next_write` is the one whose turn it is otherwise.
+    `budget` is its money.
     """
 
     id: RunId
@@ -32,6 +33,7 @@ class RunView:
     room: int = 1
     writing: bool = False
     next_write: TaskId | None = None
+    budget: BudgetView | None = None
 
 
 @dataclass(frozen=True, slots=True)

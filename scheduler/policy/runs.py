@@ -134,13 +134,17 @@ def _beyond(name: str, value: float | None, most: float, *, unit: int = 1) -> Fi
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a run has used so far, and the caps it is measured by. Times are Unix seconds."""
+    """What a run has used so far, and the caps it is measured by. Times are Unix seconds.
+
+    `spent_out`: what is left of its money does not pay for its next step, which is as good as nothing.
+    """
 
     caps: Caps
     created_at: float
     steps: int
     tokens: int
     cost_nano: int = 0
+    spent_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +164,11 @@ class Near:
 def near_caps(use: Use, *, now: float) -> tuple[Near, ...]:
     """The caps of which so much is used that the run's owner is to be told."""
     caps = use.caps
+    cost = float(caps.max_cost_nano or 0) if use.spent_out else float(use.cost_nano)
     measured = (
         (Cap.STEPS, float(use.steps), caps.max_steps),
         (Cap.TOKENS, float(use.tokens), caps.max_tokens),
-        (Cap.COST, float(use.cost_nano), caps.max_cost_nano),
+        (Cap.COST, cost, caps.max_cost_nano),
         (Cap.WALL_CLOCK, now - use.created_at, caps.wall_s),
     )
     return tuple(

@@ -335,6 +335,7 @@ class Plan:
     a lane's window ran out or the plan's limit was reached with slots left: plan again at once. `levels` (of buckets
     that were drawn on), `counters`, `clocks`, `credits` and `start_levels` (of tenants' start-rate buckets) are new
     values, to be stored as they are; of `set_asides` those that are new, or None where one has served its purpose.
+    `broke` are runs whose money does not pay for their next step.
     `probes` are the started tasks by which half-open breakers see whether their providers are back.
     """
 
@@ -349,6 +350,7 @@ class Plan:
     credits: Mapping[tuple[PoolId, PriorityClass], float]
     start_levels: Mapping[TenantId, float] = field(default_factory=dict)
     set_asides: Mapping[tuple[ResourceId, PriorityClass], SetAside | None] = field(default_factory=dict)
+    broke: frozenset[RunId] = frozenset()
     probes: Mapping[ResourceId, TaskId] = field(default_factory=dict)
 
 

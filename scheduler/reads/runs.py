@@ -15,9 +15,9 @@ from scheduler.store import receipts as receipt_store
 from scheduler.store import runs as store
 from scheduler.store.kills import KillRow
 from scheduler.store.receipts import ListedReceipt
-from scheduler.store.runs import CheckpointRow, RunRow
+from scheduler.store.runs import AlertRow, CheckpointRow, RunRow
 
-__all__ = ["CheckpointRow", "KillRow", "ListedReceipt", "RunDetail", "RunPage", "RunRow"]
+__all__ = ["AlertRow", "CheckpointRow", "KillRow", "ListedReceipt", "RunDetail", "RunPage", "RunRow"]
 
 PAGE_MAX: Final = 200
 RECEIPTS_MAX: Final = 1_000
@@ -31,6 +31,7 @@ class RunDetail:
     goal: str
     result: str | None
     steps: Mapping[TaskState, int]
+    alerts: Sequence[AlertRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def run_detail(run: RunId, tenant: TenantId | None) -> RunDetail:
     """A run of `tenant` (None: of anyone) with what belongs to it. Raises NotFound."""
     row = run_row(run, tenant)
     goal, result = store.load_texts(run)
-    return RunDetail(row, goal, result, store.count_steps(run))
+    return RunDetail(row, goal, result, store.count_steps(run), store.load_alerts(run))
 
 
 def list_runs(

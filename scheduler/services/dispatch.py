@@ -41,6 +41,7 @@ from scheduler.policy.types import (
 from scheduler.services.budgets import open_periods
 from scheduler.services.missing import end_overdue
 from scheduler.store import dispatch as store
+from scheduler.store.run_steps import mark_broke
 from scheduler.store.run_views import run_views
 from scheduler.store.starts import start_tasks
 
@@ -97,6 +98,8 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
             leased = start_tasks(
                 plan, me=me, pools=control.pools, resources=resources, taken=taken, tenants=snapshot.tenants
             )
+        if plan.broke:
+            mark_broke(plan.broke)
         if look is not None:
             book.learn(look, field.lanes, field.tenants, plan)
     again = plan.truncated or promoted >= PROMOTE_MAX or len(leased) < len(plan.starts)

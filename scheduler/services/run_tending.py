@@ -46,14 +46,18 @@ def heed() -> int:
         dispatch_store.take_turn()
         now = dispatch_store.load_now()
         looked: dict[RunId, float | None] = {}
+        alerts: list[tuple[RunId, Near]] = []
         for run, _, state, use in store.lock_uses(store.load_heeded(RUNS_MAX)):
             near = near_caps(use, now=now) if state in OPEN else ()
+            alerts += [(run, each) for each in near]
             end = fatal(near)
             looked[run] = None
             if end is not None:
                 told += end_by_kill(run, state, Author("cronoq", "system", _said(end))).told
             elif state in OPEN:
                 looked[run] = heed_at(use.caps, use.created_at, now=now)
+        if alerts:
+            store.raise_alerts(alerts)
         store.heeded(looked)
     return told
 

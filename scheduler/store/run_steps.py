@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from scheduler.policy.graph import Links
-from scheduler.policy.runs import ALERT_AT, Caps, RunState, Use
+from scheduler.policy.runs import ALERT_AT, Caps, Near, RunState, Use
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import DemandId, LeaseId, RunId, TaskId, TenantId
 from scheduler.store import queries
@@ -74,13 +74,31 @@ def load_heeded(runs_max: int) -> list[RunId]:
 def lock_uses(runs: Sequence[RunId]) -> list[Heeded]:
     """Lock these runs and see what they have used; one that somebody else moves is left out."""
     found = []
-    for run, tenant, state, *caps, wall_s, created_at, steps, tokens in queries.fetch(
+    for run, tenant, state, *caps, wall_s, created_at, steps, tokens, cost, spent_out in queries.fetch(
         _SQL["read_uses"], {"runs": queries.array(runs)}
     ):
         max_steps, max_width, max_tokens, max_cost_nano = caps
-        use = Use(Caps(max_steps, max_width, max_tokens, max_cost_nano, wall_s), created_at, steps, tokens)
+        use = Use(
+            Caps(max_steps, max_width, max_tokens, max_cost_nano, wall_s), created_at, steps, tokens, cost, spent_out
+        )
         found.append(Heeded(RunId(run), TenantId(tenant), RunState(state), use))
     return found
+
+
+def mark_broke(runs: Iterable[RunId]) -> None:
+    """These runs cannot pay for their next step: somebody has to look."""
+    queries.run(_SQL["mark_broke"], {"runs": queries.array(runs)})
+
+
+def raise_alerts(near: Sequence[tuple[RunId, Near]]) -> None:
+    """Put down which runs came near which caps, once for each."""
+    params = {
+        "runs": queries.array(run for run, _ in near),
+        "caps": queries.array(each.cap.value for _, each in near),
+        "used": queries.array(each.used for _, each in near),
+        "most": queries.array(each.most for _, each in near),
+    }
+    queries.run(_SQL["raise_run_alerts"], params)
 
 
 def heeded(heed_ats: Mapping[RunId, float | None]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from scheduler.policy.run_gates import Kills, RunView
 from scheduler.policy.runs import KillScope, RunState
-from scheduler.policy.types import DemandId, DemandView, PoolId, RunId, TaskId, TenantId
+from scheduler.policy.types import BudgetView, DemandId, DemandView, PoolId, RunId, TaskId, TenantId
 
 
 class RunRow(NamedTuple):
@@ -19,11 +19,15 @@ class RunRow(NamedTuple):
     max_width: int
     capped: bool
     next_write: TaskId | None
+    budget: BudgetView | None
 
 
 def run_rows(rows: Iterable[Sequence[Any]]) -> list[RunRow]:
     """Runs as `read_lanes` gives them."""
-    return [RunRow(run, RunState(state), *rest) for run, state, *rest in rows]
+    return [
+        RunRow(run, RunState(state), width, capped, next_write, None if budget is None else BudgetView(*budget))
+        for run, state, width, capped, next_write, budget in rows
+    ]
 
 
 def run_views(
@@ -47,6 +51,7 @@ def run_views(
             room=row.max_width - running[row.id],
             writing=row.id in writing,
             next_write=row.next_write,
+            budget=row.budget,
         )
         for row in rows
     }

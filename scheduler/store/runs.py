@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from scheduler.policy.runs import Caps, RunState
+from scheduler.policy.runs import Cap, Caps, RunState
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import LeaseId, RunId, TaskId, TenantId
 from scheduler.store import queries
@@ -47,6 +47,7 @@ class RunRow:
     steps: int
     tokens: int
     attempts: int
+    spent_nano: int
     checkpoint_version: int | None
 
 
@@ -57,6 +58,15 @@ class CheckpointRow(NamedTuple):
     version: int
     task: TaskId
     saved_at: float
+
+
+class AlertRow(NamedTuple):
+    """A cap that the run came near: `used` of `most` at that time (Unix seconds)."""
+
+    cap: Cap
+    used: float
+    most: float
+    at: float
 
 
 class OfStep(NamedTuple):
@@ -129,6 +139,11 @@ def load_texts(run: RunId) -> tuple[str, str | None]:
     return row[0], row[1]
 
 
+def load_alerts(run: RunId) -> list[AlertRow]:
+    """The caps that the run came near, as it came."""
+    return [AlertRow(Cap(row[0]), *row[1:]) for row in queries.fetch(_SQL["read_alerts"], {"run": run})]
+
+
 def count_steps(run: RunId) -> dict[TaskState, int]:
     """The run's steps by state."""
     return {TaskState(state): n for state, n in queries.fetch(_SQL["count_steps"], {"run": run})}
@@ -158,6 +173,8 @@ def edit_caps(run: RunId, caps: Caps, *, heed_at: float | None) -> None:
         "heed_at": heed_at,
     }
     queries.run(_SQL["edit_caps"], params)
+    queries.run(_SQL["edit_money"], {"run": run, "max_cost_nano": caps.max_cost_nano})
+    queries.run(_SQL["is_solvent"], {"run": run})
 
 
 def tell_planner() -> None:

@@ -24,7 +24,7 @@ def test_a_run_is_stored_with_what_its_tenant_lets_it_have(api: httpx2.Client, r
     assert (got["state"], got["goal"], got["used"]) == (
         "active",
         {"order": 1017},
-        {"steps": 0, "tokens": 0, "attempts": 0},
+        {"steps": 0, "tokens": 0, "attempts": 0, "cost_usd": "0"},
     )
     assert got["caps"] == {
         "max_steps": 3,

@@ -189,7 +189,9 @@ SELECT 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
                                            ORDER BY t.ready_at, t.id LIMIT 1
                                        ) t
                                        WHERE d.run_id = r.id AND d.writes
-                                       ORDER BY t.ready_at, t.id LIMIT 1)))
+                                       ORDER BY t.ready_at, t.id LIMIT 1),
+                                      (SELECT json_build_array(b.id, b.allowed_nano, b.spent_nano, b.reserved_nano)
+                                       FROM budget_in_force b WHERE b.scope = 'run' AND b.scope_id = r.id)))
      FROM run r JOIN run_use u ON u.run_id = r.id
      WHERE r.id IN (SELECT d.run_id FROM demand d WHERE d.id IN (SELECT demand_id FROM lane WHERE demand_id < 0))),
     (SELECT json_agg(json_build_array(priority, value)) FROM fair_clock),

@@ -34,19 +34,34 @@ WITH used AS MATERIALIZED (
     GROUP BY 1
 ),
 locked AS MATERIALIZED (
-    SELECT u.run_id, u.tokens AS before, r.max_tokens
+    SELECT u.run_id, u.tokens AS before, r.max_tokens,
+           (SELECT b.spent_nano >= %(alert_at)s::float8 * b.limit_nano FROM budget b
+            WHERE b.scope = 'run' AND b.scope_id = u.run_id) AS is_dear
     FROM run_use u JOIN run r ON r.id = u.run_id
     WHERE u.run_id IN (SELECT run_id FROM used)
     ORDER BY u.run_id FOR NO KEY UPDATE OF u
 )
 UPDATE run_use u
 SET tokens = u.tokens + n.tokens, attempts = u.attempts + n.attempts,
-    due = u.due OR EXISTS (
+    due = u.due OR coalesce(l.is_dear, false) OR EXISTS (
         SELECT FROM unnest(ARRAY[%(alert_at)s::float8, 1.0]) part
         WHERE l.before < part * l.max_tokens AND l.before + n.tokens >= part * l.max_tokens
     )
 FROM used n JOIN locked l ON l.run_id = n.run_id
 WHERE u.run_id = n.run_id;
+
+-- name: mark_broke
+-- Runs whose money does not pay for their next step. One that a settlement holds is marked by a later plan.
+UPDATE run_use u SET spent_out = true, due = true
+FROM (SELECT run_id FROM run_use WHERE run_id = ANY(%(runs)s::bigint[]) AND NOT spent_out
+      ORDER BY run_id FOR NO KEY UPDATE SKIP LOCKED) n
+WHERE u.run_id = n.run_id;
+
+-- name: raise_run_alerts
+-- Once for each cap of a run.
+INSERT INTO run_alert (run_id, cap, used, most)
+SELECT * FROM unnest(%(runs)s::bigint[], %(caps)s::text[], %(used)s::float8[], %(most)s::float8[])
+ON CONFLICT (run_id, cap) DO NOTHING;
 
 -- name: read_heeded
 -- Runs of which somebody has to look whether they came near a cap, by the flags of submissions, settlements and the clock.
@@ -58,8 +73,9 @@ LIMIT %(runs_max)s;
 -- name: read_uses
 SELECT r.id, r.tenant_id, r.state, r.max_steps, r.max_width, r.max_tokens, r.max_cost_nano,
        extract(epoch FROM r.deadline_at - r.created_at)::float8, extract(epoch FROM r.created_at)::float8, i.steps,
-       u.tokens
+       u.tokens, b.spent_nano, u.spent_out
 FROM run r JOIN run_intake i ON i.run_id = r.id JOIN run_use u ON u.run_id = r.id
+JOIN budget b ON b.scope = 'run' AND b.scope_id = r.id
 WHERE r.id = ANY(%(runs)s::bigint[])
 ORDER BY r.id
 FOR NO KEY UPDATE OF r SKIP LOCKED;

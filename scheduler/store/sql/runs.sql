@@ -12,7 +12,10 @@ WITH added AS (
     RETURNING id
 ),
 taking AS (INSERT INTO run_intake (run_id) SELECT id FROM added),
-using_up AS (INSERT INTO run_use (run_id) SELECT id FROM added)
+using_up AS (INSERT INTO run_use (run_id) SELECT id FROM added),
+paying AS (
+    INSERT INTO budget (scope, scope_id, limit_nano) SELECT 'run', id, %(max_cost_nano)s::bigint FROM added
+)
 SELECT id FROM added;
 
 -- name: find_run_by_key
@@ -22,11 +25,12 @@ SELECT id, fingerprint FROM run WHERE tenant_id = %(tenant)s AND key = %(key)s;
 SELECT r.id, r.tenant_id, t.slug, r.name, r.key, r.state, r.reason, r.epoch, r.max_steps, r.max_width, r.max_tokens,
        r.max_cost_nano, extract(epoch FROM r.deadline_at)::float8, r.closing, r.version,
        extract(epoch FROM r.created_at)::float8, extract(epoch FROM r.finished_at)::float8, i.steps, u.tokens,
-       u.attempts, c.version
+       u.attempts, b.spent_nano, c.version
 FROM run r
 JOIN tenant t ON t.id = r.tenant_id
 JOIN run_intake i ON i.run_id = r.id
 JOIN run_use u ON u.run_id = r.id
+JOIN budget b ON b.scope = 'run' AND b.scope_id = r.id
 LEFT JOIN checkpoint c ON c.run_id = r.id
 WHERE r.id = ANY(%(runs)s::bigint[]) AND (%(tenant)s::bigint IS NULL OR r.tenant_id = %(tenant)s)
 ORDER BY r.id DESC;
@@ -70,6 +74,16 @@ UPDATE run SET
     deadline_at = created_at + make_interval(secs => %(wall_s)s::float8), heed_at = to_timestamp(%(heed_at)s::float8),
     version = version + 1
 WHERE id = %(run)s;
+
+-- name: edit_money
+UPDATE budget SET limit_nano = %(max_cost_nano)s::bigint WHERE scope = 'run' AND scope_id = %(run)s;
+
+-- name: is_solvent
+-- It is to be seen anew whether its money pays for its next step. After `edit_money`, as settlements lock these rows.
+UPDATE run_use SET spent_out = false WHERE run_id = %(run)s AND spent_out;
+
+-- name: read_alerts
+SELECT cap, used, most, extract(epoch FROM at)::float8 FROM run_alert WHERE run_id = %(run)s ORDER BY at, cap;
 
 -- name: tell_planner
 -- Something that a plan remembers of runs has changed. To be called while holding the turn to plan.
