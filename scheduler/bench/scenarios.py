@@ -51,8 +51,10 @@ async def drain(*, tasks: int = 20_000, slots: int = 100, tenants: int = 1) -> l
     return [Reading("drain", rate, "tasks/s", {"tasks": tasks, "slots": slots, "tenants": tenants})]
 
 
-async def _drain_rate(*, tasks: int, slots: int, tenants: int, waiting: int, listened: bool = False) -> float:
-    who = await in_thread(fresh_world)(slots=slots, tenants=tenants)
+async def _drain_rate(
+    *, tasks: int, slots: int, tenants: int, waiting: int, listened: bool = False, priced: bool = False
+) -> float:
+    who = await in_thread(fresh_world)(slots=slots, tenants=tenants, priced=priced)
     await in_thread(fill)(who, tasks + waiting, what="fill")
     await in_thread(store.settle_down)()
     if listened:
@@ -164,6 +166,23 @@ async def many_tenants(*, tasks: int = 20_000, tenants: int = 1_000) -> list[Rea
     ]
 
 
+async def money(*, tasks: int = 10_000, slots: int = 100, tenants: int = 10, rounds: int = 3) -> list[Reading]:
+    """Drain rate where every start reserves on a budget and every end is charged to it, against one that costs nothing.
+
+    In turns, the best of each. Several tenants, because all starts of one meet in one row.
+    """
+    free, priced = [], []
+    for _ in range(rounds):
+        free.append(await _drain_rate(tasks=tasks, slots=slots, tenants=tenants, waiting=0))
+        priced.append(await _drain_rate(tasks=tasks, slots=slots, tenants=tenants, waiting=0, priced=True))
+    settings = {"tasks": tasks, "slots": slots, "tenants": tenants, "rounds": rounds}
+    return [
+        Reading("money_free", max(free), "tasks/s", settings),
+        Reading("money_priced", max(priced), "tasks/s", settings),
+        Reading("money_ratio", max(priced) / max(free), "ratio", settings),
+    ]
+
+
 async def planning(*, waiting: int = 50_000, tenants: int = 1_000, starts: int = 300) -> list[Reading]:
     """Cost of a start behind an exhausted limit: few tasks of one tenant against many of many.
 
@@ -219,6 +238,7 @@ SCENARIOS: Final[dict[str, Callable[..., Awaitable[list[Reading]]]]] = {
     "listening": listening,
     "backlog": backlog,
     "tenants": many_tenants,
+    "money": money,
     "planning": planning,
     "forecast": forecast,
 }

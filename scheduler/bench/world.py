@@ -48,18 +48,24 @@ def submission(*, limited: bool = True, priority: PriorityClass = PriorityClass.
     )
 
 
-def fresh_world(*, slots: int, tenants: int = 1) -> list[TenantId]:
-    """Empty the tables and lay one pool, two limits that are never reached, and tenants."""
+def fresh_world(*, slots: int, tenants: int = 1, priced: bool = False) -> list[TenantId]:
+    """Empty the tables and lay one pool, two limits that are never reached, and tenants.
+
+    `priced`: a second of a worker costs money, and each tenant has a budget that is never used up.
+    """
     store.empty_tables()
     Pool.objects.all().delete()
-    Pool.objects.create(name=POOL, executor="python", config={}, slots=slots, slots_max=slots)
+    price = {"worker_second_nano": 1_000, "timeout_s": 60.0} if priced else {}
+    Pool.objects.create(name=POOL, executor="python", config={}, slots=slots, slots_max=slots, **price)
     Resource.objects.all().delete()
     resource_store.add(LIMIT, ResourceKind.TOKEN_BUCKET, rate=WIDE, burst=WIDE, permits=0, margin=0.02)
     resource_store.add("bench-permits", ResourceKind.SEMAPHORE, rate=0, burst=0, permits=1_000_000, margin=0)
-    return [
+    found = [
         TenantId(Tenant.objects.get_or_create(slug=f"bench-{n}", defaults={"name": "bench"})[0].pk)
         for n in range(tenants)
     ]
+    Tenant.objects.update(monthly_budget_nano=10**15 if priced else None)
+    return found
 
 
 def fill(tenants: list[TenantId], count: int, *, what: str, limited: bool = True) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
@@ -82,11 +83,9 @@ class LedgerEntry(models.Model):
             ),
         ]
         indexes = [
-            # store/sql/cost.sql: read_cost
+            # store/sql/money.sql: read_cost, of one tenant, and of all by summaries of pages that cost an entry nothing
             Index(name="ledger_by_tenant", fields=["tenant_id", "at"]),
-            Index(name="ledger_by_time", fields=["at"]),
-            # store/sql/cost.sql: read_task_cost
-            Index(name="ledger_by_task", fields=["task_id"]),
+            BrinIndex(name="ledger_by_time", fields=["at"], autosummarize=True, pages_per_range=16),
         ]
 
 

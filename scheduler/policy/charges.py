@@ -121,7 +121,7 @@ def bill(ended: Ended) -> list[Line]:
     if ended.worker_second_nano is not None and ended.began:
         micros = int(max(0.0, ended.elapsed_s) * MICRO)
         cost = -(-micros * ended.worker_second_nano // MICRO)
-        lines.append(Line(TIME_LINE, cost, "reported", "operator", {"worker_seconds": round(ended.elapsed_s, 6)}))
+        lines.append(Line(TIME_LINE, cost, "reported", "operator"))
     return lines
 
 

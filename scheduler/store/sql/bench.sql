@@ -1,6 +1,6 @@
 -- name: empty_tables
 TRUNCATE task, task_payload, task_result, attempt, lease, task_count, task_delta, worker, fair_counter, fair_clock,
-         class_credit, set_aside, snapshot, resource_state, event_fresh, event, event_listener;
+         class_credit, budget, ledger_entry, alert, set_aside, snapshot, resource_state, event_fresh, event, event_listener;
 
 -- name: settle_down
 -- Bring the statistics up to date, as they would be in a database that has lived for a minute.
