@@ -57,8 +57,8 @@ class World:
         tenants = {}
         for tenant, view in snapshot.tenants.items():
             account = self.accounts[self.current[tenant]]
-            budget = replace(account.view, limit=account.limit, spent=account.spent, reserved=account.reserved)
-            tenants[tenant] = replace(view, budget=budget)
+            now_is = replace(account.view, limit=account.limit, spent=account.spent, reserved=account.reserved)
+            tenants[tenant] = replace(view, budget=now_is)
         plan = make_plan(replace(snapshot, tenants=tenants))
         self.backlog.carry_out(plan)
         for start in plan.starts:
