@@ -6,7 +6,7 @@ from django.db import migrations
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0017_alerts"),
+        ("scheduler", "0021_routes"),
     ]
 
     operations = [
