@@ -6,7 +6,7 @@ from django.db import migrations
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0021_routes"),
+        ("scheduler", "0019_run_alerts"),
     ]
 
     operations = [
