@@ -209,6 +209,8 @@ class AttemptOut(Out):
     retry_after: float | None = None
     usage: Json = None
     degraded: bool = Field(default=False, description="It was to answer only")
+    model: str | None = Field(None, description="The model that its route chose")
+    fallback: bool = Field(default=False, description="It was not the first of its route")
 
 
 class TaskOut(Out):
@@ -339,6 +341,8 @@ def _attempt(row: AttemptRow) -> AttemptOut:
         retry_after=row.retry_after_s,
         usage=None if row.usage is None else orjson.Fragment(row.usage),
         degraded=row.degraded,
+        model=row.model,
+        fallback=bool(row.route_choice),
     )
 
 

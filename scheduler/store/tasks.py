@@ -66,7 +66,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """A finished attempt. `usage` is JSON text."""
+    """A finished attempt. `usage` is JSON text; `model` and `route_choice` are of one that was routed."""
 
     lease: LeaseId
     number: int
@@ -79,6 +79,8 @@ class AttemptRow:
     retry_after_s: float | None
     usage: str | None
     degraded: bool
+    model: str | None = None
+    route_choice: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

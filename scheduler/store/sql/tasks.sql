@@ -50,7 +50,7 @@ SELECT id, state FROM task WHERE id = ANY(%(tasks)s);
 -- name: attempts_of_task
 SELECT a.lease_id, a.number, a.worker_id::text, extract(epoch FROM a.started_at)::float8,
        extract(epoch FROM a.finished_at)::float8, a.outcome, a.failure_class, a.message, a.retry_after_s,
-       a.usage::text, a.degraded
+       a.usage::text, a.degraded, a.model, a.route_choice
 FROM attempt a WHERE a.task_id = %(task)s
 ORDER BY a.lease_id DESC LIMIT %(rows_max)s;
 
