@@ -209,7 +209,7 @@ class AttemptOut(Out):
     retry_after: float | None = None
     usage: Json = None
     degraded: bool = Field(default=False, description="It was to answer only")
-    model: str | None = Field(None, description="The model that its route chose")
+    model: str | None = Field(default=None, description="The model that its route chose")
     fallback: bool = Field(default=False, description="It was not the first of its route")
 
 

@@ -67,8 +67,8 @@ def route_each(items: Sequence[Item]) -> Routed:
         routings[place] = _routing(row, chosen, submission.resources)
         routes[place] = row
         option = row.options[chosen]
-        wanted = replace(_with_model(submission, option.model), resources=_needs(submission.resources, option))
-        routed[place] = (tenant, wanted)
+        needs = _needs(submission.resources, option)
+        routed[place] = (tenant, replace(_with_model(submission, option.model), resources=needs))
     return Routed(routed, routings, routes, refusals)
 
 

@@ -10,7 +10,7 @@ def test_a_route_is_declared_edited_and_used(admin: httpx2.Client) -> None:
     made = admin.post("/routes", json={"capability": "draft", "models": models, "degraded_model": "tiny"})
     assert made.status_code == 201, made.text
     assert made.json()["models"][0] == {"model": "small", "resources": {"openai": 1.0}, "waiting": 0}
-    task = {"pool": "default", "tenant": "acme", "payload": {"n": 1}, "capability": "draft"}
+    task = {"pool": "llm", "tenant": "acme", "capability": "draft", "payload": {"messages": []}}
     assert admin.post("/tasks", json=task).status_code == 202
     assert admin.get("/routes/draft").json()["models"][0]["waiting"] == 1
     edit = {"version": 1, "models": models[1:], "reason": "small is gone"}
