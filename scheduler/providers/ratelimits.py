@@ -17,6 +17,7 @@ from scheduler.providers.fields import header
 from scheduler.providers.token_weights import TokenLimit
 
 _WHOLE = re.compile(r"[0-9]{1,15}")
+_THOUSANDS_FROM: Final = 10_000
 _FAMILIES: Final = {
     "x-ratelimit-{part}-{what}": ("requests", "tokens"),
     "anthropic-ratelimit-{what}-{part}": ("requests", "tokens", "input-tokens", "output-tokens"),
@@ -61,7 +62,8 @@ def scarce(limits: RateLimits, *, requests: str | None, tokens: Mapping[str, Tok
     """What is left of our limits, by name, as far as the provider told and less than half of it is left.
 
     `requests` is the name of the limit that counts requests; `tokens` those that count tokens, each of which is told by
-    the window that counts what it counts. More than half left cannot hold anything back soon.
+    the window that counts what it counts. More than half left cannot hold anything back soon. What a provider may have
+    rounded off is added: who alone uses a quota is never told less than what is there.
     """
     windows = {} if requests is None else {requests: limits.requests}
     for name, limit in tokens.items():
@@ -70,10 +72,16 @@ def scarce(limits: RateLimits, *, requests: str | None, tokens: Mapping[str, Tok
             counts, limits.tokens
         )
     return {
-        name: float(window.remaining)
+        name: window.remaining + _rounded_off(window.remaining, window.limit)
         for name, window in windows.items()
         if window.remaining is not None and window.limit is not None and window.remaining < window.limit / 2
     }
+
+
+def _rounded_off(remaining: int, limit: int) -> float:
+    """The most by which a provider may have rounded down what is left: to a whole number, or to thousands."""
+    in_thousands = remaining % 1000 == 0 and limit >= _THOUSANDS_FROM
+    return 500.0 if in_thousands else 1.0
 
 
 def _window(headers: Mapping[str, str], pattern: str, *, now: float) -> Window:

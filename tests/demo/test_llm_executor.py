@@ -61,7 +61,7 @@ def test_what_the_provider_says_is_left_comes_with_the_result_once_it_runs_low(p
     provider.set_limits(rate=0.001, burst=4, tokens_per_minute=1_000_000)
     results = run(provider.url, *[CHAT] * 3, quota_resource="rpm", tokens={"tpm": {}})
     left = [result.left for result in results if isinstance(result, ExecutionResult)]
-    assert [{name: told.amount for name, told in (each or {}).items()} for each in left] == [{}, {}, {"rpm": 1.0}]
+    assert [{name: told.amount for name, told in (each or {}).items()} for each in left] == [{}, {}, {"rpm": 2.0}]
     assert left[2] is not None
     assert 0.0 < left[2]["rpm"].age_s < 10.0
 

@@ -89,14 +89,16 @@ def test_no_header_raises(limit: str, remaining: str, reset: str) -> None:
 )
 def test_each_limit_on_tokens_is_told_by_the_window_that_counts_what_it_counts(weights: Weights, window: str) -> None:
     limits = RateLimits(**{window: Window(remaining=4, limit=10)})
-    assert scarce(limits, requests=None, tokens={"tpm": TokenLimit(weights)}) == {"tpm": 4.0}
+    assert scarce(limits, requests=None, tokens={"tpm": TokenLimit(weights)}) == {"tpm": 5.0}
 
 
 def test_only_what_runs_low_is_told() -> None:
     def left(remaining: int | None, limit: int | None) -> dict[str, float]:
         return scarce(RateLimits(requests=Window(remaining, limit)), requests="rpm", tokens={})
 
-    assert left(4, 10) == {"rpm": 4.0}
-    assert left(0, 10) == {"rpm": 0.0}
+    assert left(4, 10) == {"rpm": 5.0}
+    assert left(0, 10) == {"rpm": 1.0}
+    assert left(3_000, 80_000) == {"rpm": 3_500.0}
+    assert left(3_001, 80_000) == {"rpm": 3_002.0}
     assert left(5, 10) == left(None, 10) == left(4, None) == {}
     assert scarce(RateLimits(requests=Window(0, 10)), requests=None, tokens={}) == {}
