@@ -66,7 +66,8 @@ class Surroundings:
     `matching`: some worker that does takes work of the task's tenant, with its `labels` (name=value).
 
     `held` of the free slots are kept for other tasks' fixed starts, the first of which is at `held_for`. `limits` is
-    the tenant with what it uses of its own limits; None when nothing is asked about a tenant.
+    the tenant with what it uses of its own limits; None when nothing is asked about a tenant. `stopped` is what kills
+    and its own run say to the task.
     """
 
     now: float
@@ -84,6 +85,7 @@ class Surroundings:
     cost: TaskCost | None = None
     held: int = 0
     held_for: float | None = None
+    stopped: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def explain(task: WaitingTask, around: Surroundings) -> tuple[Reason, ...]:
         return (Reason("running", text, {"attempt": task.attempts, "max_attempts": task.max_attempts}),)
     if task.state in TERMINAL:
         return (_ended(task),)
-    gates = (*_pool_gates(around), *_tenant_gates(task, around))
+    gates = (*around.stopped, *_pool_gates(around), *_tenant_gates(task, around))
     if task.state is not TaskState.READY:
         return (_not_ready(task, around.now), *_not_before(task, around.now), *gates, *_not_after(task, around.now))
     reasons = (

@@ -18,6 +18,7 @@ from scheduler.policy.explain import (
     explain,
     position,
 )
+from scheduler.policy.explain_runs import InForce, held_by_run, killed
 from scheduler.policy.graph import EDGES_PER_TASK_MAX
 from scheduler.policy.limits import less_held
 from scheduler.policy.order import score
@@ -35,7 +36,8 @@ from scheduler.reads.forecast import published_forecast
 from scheduler.reads.money import cost_of_task
 from scheduler.reads.tasks import ID_MAX
 from scheduler.reads.tenants import limits_in_use
-from scheduler.store import control, dispatch, fixed_starts, graphs, overview, resources, tasks
+from scheduler.store import control, dispatch, fixed_starts, graphs, overview, resources, runs, tasks
+from scheduler.store import kills as kill_store
 
 LANES_MAX: Final = 500
 """Lanes looked at for the position: beyond that many, the most urgent classes."""
@@ -128,7 +130,16 @@ def _surroundings(row: tasks.TaskRow, ahead: int, now: float) -> Surroundings:
         cost=cost_of_task(row.id),
         held=held,
         held_for=held_for,
+        stopped=_stopped(row),
     )
+
+
+def _stopped(row: tasks.TaskRow) -> tuple[Reason, ...]:
+    """What kills, and the run that it is a step of, say to it."""
+    kills = [InForce(k.scope, k.name, k.actor, k.reason) for k in kill_store.load()]
+    around = None if row.run is None else runs.load_around(row.run)
+    of_run = () if around is None else held_by_run(around, row.id, writes=row.writes)
+    return (*killed(kills, tenant=row.tenant, pool=row.pool), *of_run)
 
 
 def free_slots(pool: PoolId) -> int | None:

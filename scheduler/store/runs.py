@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from scheduler.policy.explain_runs import RunAround
 from scheduler.policy.runs import Cap, Caps, RunState
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import LeaseId, RunId, TaskId, TenantId
@@ -137,6 +138,12 @@ def load_texts(run: RunId) -> tuple[str, str | None]:
     row = queries.fetch_one(_SQL["read_run_texts"], {"run": run})
     assert row is not None  # noqa: S101 - runs are not deleted while anybody looks at them
     return row[0], row[1]
+
+
+def load_around(run: RunId) -> RunAround | None:
+    """The run as one of its waiting steps meets it."""
+    row = queries.fetch_one(_SQL["read_run_around"], {"run": run})
+    return None if row is None else RunAround(RunId(row[0]), RunState(row[1]), *row[2:])
 
 
 def load_alerts(run: RunId) -> list[AlertRow]:

@@ -9,6 +9,7 @@ from scheduler.models import Demand, Run, Task
 from scheduler.policy.admission import Submission
 from scheduler.policy.runs import Asked, KillScope, RunState
 from scheduler.policy.types import RunId, TenantId
+from scheduler.reads.why import why
 from scheduler.services.kill import kill, kill_run, lift
 from scheduler.services.run_tending import tend_runs
 from scheduler.services.runs import create_run, finish_run, pause_run, resume_run
@@ -52,6 +53,7 @@ def test_writing_steps_go_one_at_a_time_in_order_beside_reading_ones() -> None:
     assert {t.task for t in first} == {writes[0], *reads}
     worker.fail([t for t in first if t.task == writes[0]], retry_after_s=30.0)
     assert worker.start() == [], "the first write comes again, so the second waits"
+    assert why(writes[1], tenant).reasons[0].code == "run_write_lock"
     Task.objects.filter(pk=writes[0]).update(due_at="2020-01-01T00:00:00Z")
     again = worker.start()
     assert [t.task for t in again] == [writes[0]]

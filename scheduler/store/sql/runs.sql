@@ -107,3 +107,16 @@ RETURNING version;
 SELECT l.lease_id, d.run_id, c.checkpoint::text
 FROM lease l JOIN demand d ON d.id = l.demand_id LEFT JOIN checkpoint c ON c.run_id = d.run_id
 WHERE l.lease_id = ANY(%(leases)s::bigint[]);
+
+-- name: read_run_around
+-- A run as one of its waiting steps meets it.
+SELECT r.id, r.state, r.reason, r.max_width,
+       (SELECT count(*) FROM lease l JOIN demand d ON d.id = l.demand_id WHERE l.demand_id < 0 AND d.run_id = r.id),
+       EXISTS (SELECT FROM lease l JOIN demand d ON d.id = l.demand_id
+               WHERE l.demand_id < 0 AND d.run_id = r.id AND d.writes),
+       (SELECT t.id FROM demand d JOIN task t ON t.demand_id = d.id
+        WHERE d.run_id = r.id AND d.writes AND t.demand_id < 0 AND t.state IN ('ready', 'retrying')
+        ORDER BY t.ready_at, t.id LIMIT 1),
+       u.spent_out OR coalesce(u.tokens >= r.max_tokens, false) OR coalesce(r.deadline_at <= clock_timestamp(), false)
+FROM run r JOIN run_use u ON u.run_id = r.id
+WHERE r.id = %(run)s;
