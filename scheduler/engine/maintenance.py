@@ -81,7 +81,9 @@ class Maintenance:
         await self._close_idle()
         offers = dict(engine.pools.offers())
         if offers != self._offered:
-            await self._db.call(heartbeat.register, engine.id, name=engine.name, kind="engine", slots=offers)
+            await self._db.call(
+                heartbeat.register, engine.id, name=engine.name, kind="engine", slots=offers, labels=engine.labels
+            )
             self._offered = {int(pool): slots for pool, slots in offers.items()}
             DOORBELL.ring(Bell.WORK)
 

@@ -33,9 +33,12 @@ class Served:
 class Pools:
     """Executors by pool, kept in step with the pools' configuration. `update` on the loop, the rest from any thread."""
 
-    def __init__(self, handlers: Mapping[str, Handler], *, only_handlers: bool = False) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Handler], *, only_handlers: bool = False, offers: Mapping[str, int] | None = None
+    ) -> None:
         self._handlers = handlers
         self._only_handlers = only_handlers
+        self._offers = offers
         self._served: dict[PoolId, Served] = {}
         self._faults: dict[PoolId, str] = {}
         self._tenants: dict[TenantId, str] = {}
@@ -82,7 +85,9 @@ class Pools:
         return PythonExecutor(handler, name=f"pool {pool.name}"), ()
 
     def offers(self) -> dict[PoolId, int]:
-        """Slots that this engine offers by pool. Each engine offers all; the pool's own slots bound the sum."""
+        """Slots that this engine offers by pool: all, if nothing else was said; the pool's own slots bound the sum."""
+        if self._offers is not None:
+            return {pool: self._offers.get(served.pool.name, 0) for pool, served in self._served.items()}
         return {pool: served.pool.slots_max for pool, served in self._served.items()}
 
     def get(self, pool: PoolId) -> Served | None:

@@ -31,6 +31,7 @@ from django.db import DatabaseError
 from scheduler.engine.attempt import Running, Stop
 from scheduler.engine.db_thread import DbThread
 from scheduler.engine.doorbell import DOORBELL, Bell
+from scheduler.engine.equipping import equipped, handed_back
 from scheduler.engine.executors.python import Handler
 from scheduler.engine.maintenance import Maintenance
 from scheduler.engine.outbox import Outbox
@@ -39,14 +40,11 @@ from scheduler.engine.renewal import Renewal
 from scheduler.engine.settings import EngineSettings
 from scheduler.engine.sidelines import Sidelines
 from scheduler.engine.steps import Desk
+from scheduler.policy.admission import worker_labels
 from scheduler.policy.lanebook import LaneBook
-from scheduler.policy.retry import Failure
-from scheduler.policy.types import FailureClass, Hold, LeasedTask, LeaseId, Outcome, PoolId, WorkerId
-from scheduler.reads.runs import with_runs
-from scheduler.reads.upstream import with_upstream
+from scheduler.policy.types import Hold, LeasedTask, LeaseId, PoolId, WorkerId
 from scheduler.services import heartbeat
 from scheduler.services.dispatch import Dispatched, dispatch
-from scheduler.services.settle import Report
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +52,6 @@ BACKOFF_MAX_S: Final = 1.0
 REST_MAX_S: Final = 0.1
 FENCE_EVERY_S: Final = 0.1
 SETTLE: Final = "settle"
-UNREAD_RETRY_S: Final = 1.0
-"""When an attempt is made again whose parents' results could not be read."""
 LAST_TRIES_S: Final = 5.0
 """How long a loop that is asked to stop goes on trying: the database may not come back in time."""
 
@@ -63,7 +59,8 @@ LAST_TRIES_S: Final = 5.0
 class Engine:
     """One engine process's work. `handlers` maps pool names to functions, before what the pools' settings name.
 
-    `only_handlers`: serve no other pools than those; other engines do.
+    `only_handlers`: serve no other pools than those; other engines do. With `labels` it takes tasks that ask for them
+    too, and with `offers` so many slots by pool name, instead of all that the pool may have.
     """
 
     def __init__(
@@ -72,11 +69,14 @@ class Engine:
         handlers: Mapping[str, Handler] | None = None,
         settings: EngineSettings | None = None,
         only_handlers: bool = False,
+        labels: Mapping[str, str] | None = None,
+        offers: Mapping[str, int] | None = None,
     ) -> None:
         self.id = WorkerId(str(uuid.uuid4()))
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.settings = settings or EngineSettings.from_config()
-        self.pools = Pools(handlers or {}, only_handlers=only_handlers)
+        self.pools = Pools(handlers or {}, only_handlers=only_handlers, offers=offers)
+        self.labels = worker_labels(labels) if labels else None
         self.leading = False
         self.holds: dict[PoolId, Hold] = {}
         self.settled = 0
@@ -189,7 +189,7 @@ class Engine:
         return self._hold(heartbeat.pick_up(self.id))
 
     def _hold(self, leased: list[LeasedTask]) -> list[LeasedTask]:
-        for task in _with_context(leased):
+        for task in equipped(leased):
             served = self.pools.get(task.pool)
             if served is not None:
                 names = self.pools.names(served, task.tenant)
@@ -240,7 +240,7 @@ class Engine:
         for task in leased:
             running = self._running.get(task.lease)
             if running is None:
-                self._outbox.add(_handed_back(task))
+                self._outbox.add(handed_back(task))
                 continue
             if self._draining:
                 running.halt(Stop.SHUTDOWN)
@@ -294,7 +294,7 @@ class Engine:
     # Coming and going
 
     def _register(self) -> None:
-        heartbeat.register(self.id, name=self.name, kind="engine", slots=self.pools.offers())
+        heartbeat.register(self.id, name=self.name, kind="engine", slots=self.pools.offers(), labels=self.labels)
 
     async def _bow_out(self) -> None:
         """Be given nothing more, and hand back what was given and has not begun."""
@@ -362,23 +362,6 @@ class Engine:
 
         while not once.is_set() and not stop.is_set():
             await self._try("start", and_done)
-
-
-def _with_context(leased: list[LeasedTask]) -> list[LeasedTask]:
-    """With what became of the tasks they came after, and their runs; without those where that cannot be read."""
-    try:
-        return with_runs(with_upstream(leased))
-    except DatabaseError as error:
-        logger.warning("attempts are handed back, what they need cannot be read: %s", error)
-        return [task for task in leased if not task.has_parents and not task.of_run]
-
-
-def _handed_back(task: LeasedTask) -> Report:
-    """The report of an attempt that was not begun. What needs something that cannot be read waits a moment first."""
-    if not task.has_parents and not task.of_run:
-        return Report(task.lease, Outcome.RELEASED)
-    why = Failure(FailureClass.ERROR, "what it needs could not be read", UNREAD_RETRY_S)
-    return Report(task.lease, Outcome.RELEASED, why)
 
 
 async def _at_most(seconds: float, event: Awaitable[object]) -> None:

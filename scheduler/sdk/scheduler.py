@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
 
@@ -170,6 +170,13 @@ class Scheduler:
     async def set_capacity(self, pool: str, capacity: int) -> None:
         """Give a pool so many slots, between its `min` and `max`. What runs goes on; more waits, or starts at once."""
         await self._running.set_capacity(pool, capacity)
+
+    async def set_group_capacity(self, pool: str, labels: Mapping[str, str], capacity: int) -> None:
+        """Have so many of a pool's slots carry labels: `set_group_capacity("infer", {"gpu": "a100"}, 2)`.
+
+        Tasks that ask for these labels run there, in this process; so may tasks that ask for none. 0 offers nothing.
+        """
+        await self._running.set_group_capacity(pool, labels, capacity)
 
     async def add_recurring(
         self,

@@ -32,10 +32,12 @@ def renew(worker: WorkerId, leases: Sequence[LeaseId]) -> Renewed:
     )
 
 
-def register(worker: WorkerId, *, name: str, kind: str, slots: Mapping[PoolId, int]) -> None:
-    """Announce a worker, or change what it offers."""
+def register(
+    worker: WorkerId, *, name: str, kind: str, slots: Mapping[PoolId, int], labels: Sequence[str] | None = None
+) -> None:
+    """Announce a worker, or change what it offers. `labels` (name=value, sorted) stay as they were first told."""
     with transaction.atomic():
-        store.register_worker(worker, name=name, kind=kind, slots=slots)
+        store.register_worker(worker, name=name, kind=kind, slots=slots, labels=labels)
 
 
 def drain(worker: WorkerId) -> None:

@@ -30,10 +30,21 @@ def load_cancelled(worker: WorkerId) -> list[LeaseId]:
     return [LeaseId(row[0]) for row in queries.fetch(_SQL["cancelled_leases"], {"worker": worker})]
 
 
-def register_worker(worker: WorkerId, *, name: str, kind: str, slots: Mapping[PoolId, int]) -> None:
+def register_worker(
+    worker: WorkerId, *, name: str, kind: str, slots: Mapping[PoolId, int], labels: Sequence[str] | None
+) -> None:
     """Announce a worker and the slots it offers by pool; repeating it changes the offer."""
     text = orjson.dumps({str(pool): offered for pool, offered in slots.items()}).decode()
-    queries.run(_SQL["register_worker"], {"id": worker, "name": name, "kind": kind, "slots": text})
+    queries.run(
+        _SQL["register_worker"],
+        {
+            "id": worker,
+            "name": name,
+            "kind": kind,
+            "slots": text,
+            "labels": None if labels is None else list(labels),
+        },
+    )
 
 
 def see_worker(worker: WorkerId) -> bool:

@@ -20,6 +20,7 @@ from django.db import DatabaseError
 
 from scheduler.engine.db_thread import DbThread
 from scheduler.engine.doorbell import DOORBELL, Bell, ring
+from scheduler.engine.executors.python import Handler
 from scheduler.engine.group_commit import GROUP_COMMIT
 from scheduler.engine.runner import Engine
 from scheduler.engine.settings import EngineSettings
@@ -73,6 +74,14 @@ class Recurring:
     task: Task
 
 
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Slots with labels: an engine of their own, and what it offers."""
+
+    engine: Engine
+    offers: dict[str, int]
+
+
 class Backend:
     """One scheduler's engine and its calls. To be used from the loop that opened it."""
 
@@ -91,17 +100,19 @@ class Backend:
         self._off = DOORBELL.on(Bell.SETTLED, self._on_settled)
         self._tasks: list[asyncio.Task[None]] = []
         self._engine: Engine | None = None
+        self._handlers: dict[str, Handler] = {}
+        self._groups: dict[tuple[str, tuple[tuple[str, str], ...]], _Group] = {}
 
     async def open(self, resources: Sequence[Resource], *, grace_s: float) -> None:
         """Declare what the program declares, and start the engine. Raises SchedulerError."""
         await self._call(declare, list(self._pools.values()), list(resources))
-        handlers = {
+        self._handlers = {
             name: handler_of(pool.executor, self._codec, self._loop, self._journal.started)
             for name, pool in self._pools.items()
             if pool.executor is not None
         }
         self._engine = Engine(
-            handlers=handlers, settings=replace(EngineSettings.from_config(), grace_s=grace_s), only_handlers=True
+            handlers=self._handlers, settings=replace(EngineSettings.from_config(), grace_s=grace_s), only_handlers=True
         )
         engine = self._loop.create_task(self._engine.run(self._stop), name="cronoq engine")
         engine.add_done_callback(_say_if_broken)
@@ -109,8 +120,10 @@ class Backend:
 
     async def close(self, grace_s: float | None = None) -> None:
         """Let what runs end within the grace, hand back the rest, and give everything up."""
-        if self._engine is not None and grace_s is not None:
-            self._engine.settings = replace(self._engine.settings, grace_s=grace_s)
+        engines = [*([self._engine] if self._engine else []), *(group.engine for group in self._groups.values())]
+        for engine in engines:
+            if grace_s is not None:
+                engine.settings = replace(engine.settings, grace_s=grace_s)
         self._stop.set()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._off()
@@ -187,6 +200,31 @@ class Backend:
         """Give a pool so many slots now. Raises SchedulerError."""
         await self._call(set_slots, pool, slots)
         ring()
+
+    async def set_group_capacity(self, pool: str, labels: Mapping[str, str], capacity: int) -> None:
+        """Offer a pool so many slots with these labels, from this process. Raises SchedulerError."""
+        if self._engine is None or pool not in self._handlers:
+            raise SchedulerError(f"This scheduler has no executor for a pool {pool!r}.")
+        if capacity < 0:
+            raise SchedulerError(f"A capacity is at least 0, not {capacity}.")
+        key = (pool, tuple(sorted(labels.items())))
+        group = self._groups.get(key)
+        if group is not None:
+            group.offers[pool] = capacity
+        elif capacity:
+            self._groups[key] = self._group(self._engine.settings, pool, labels, capacity)
+
+    def _group(self, settings: EngineSettings, pool: str, labels: Mapping[str, str], capacity: int) -> _Group:
+        offers = {pool: capacity}
+        handlers = {pool: self._handlers[pool]}
+        try:
+            engine = Engine(handlers=handlers, settings=settings, only_handlers=True, labels=labels, offers=offers)
+        except CronoqError as error:
+            raise SchedulerError(error.detail) from error
+        task = self._loop.create_task(engine.run(self._stop), name=f"cronoq engine of {pool} {dict(labels)}")
+        task.add_done_callback(_say_if_broken)
+        self._tasks.append(task)
+        return _Group(engine, offers)
 
     async def add_recurring(self, recurring: Recurring) -> None:
         """Declare a schedule, or change the one of that name. Raises SchedulerError."""

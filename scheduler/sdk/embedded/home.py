@@ -41,6 +41,7 @@ class Home:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._chosen: str | None = None
+        self._is_project = False
         self._users = 0
         self._server: EmbeddedServer | None = None
 
@@ -80,10 +81,11 @@ class Home:
     def _configure(self, database: Database) -> None:
         wanted = None if database is None else os.fspath(database)
         if self._chosen is None:
-            if settings.configured or os.environ.get("DJANGO_SETTINGS_MODULE"):
-                _use_project(wanted)
-            else:
-                _use_own_settings(wanted)
+            self._is_project = settings.configured or bool(os.environ.get("DJANGO_SETTINGS_MODULE"))
+        if self._is_project:
+            _use_project(wanted)
+        elif self._chosen is None:
+            _use_own_settings(wanted)
             self._chosen = wanted or ""
         elif wanted is not None and wanted != self._chosen:
             detail = "This process has a scheduler on another database already; use one process for each database."

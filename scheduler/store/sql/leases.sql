@@ -26,8 +26,8 @@ ORDER BY m.lease_id;
 SELECT lease_id FROM lease WHERE worker_id = %(worker)s::uuid AND cancel_requested_at IS NOT NULL;
 
 -- name: register_worker
-INSERT INTO worker (id, name, kind, slots, draining)
-VALUES (%(id)s::uuid, %(name)s, %(kind)s, %(slots)s::jsonb, false)
+INSERT INTO worker (id, name, kind, slots, draining, labels)
+VALUES (%(id)s::uuid, %(name)s, %(kind)s, %(slots)s::jsonb, false, %(labels)s::varchar[])
 ON CONFLICT (id) DO UPDATE SET slots = excluded.slots, draining = false, seen_at = clock_timestamp();
 
 -- name: see_worker
