@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from scheduler.policy.types import TenantId
 from scheduler.store import queries
+from scheduler.store.submit import load_terms
 from tests.support.work import make_pool, make_tenant, submit_tasks
 
 pytestmark = pytest.mark.django_db
@@ -89,3 +91,12 @@ def test_a_submission_looks_up_the_depths_it_needs_and_no_others() -> None:
     looks = [line for line in lines if " on waiting_depth" in line]
     assert len(looks) == 2
     assert all("Index Scan using waiting_depth_pkey" in line for line in looks), looks
+
+
+def test_terms_of_a_submission_are_planned_once_for_a_connection() -> None:
+    for n in range(12):
+        load_terms({"p"}, ["openai"] * (n % 3), {"python"}, [TenantId(1)])
+    (counts,) = queries.fetch(
+        "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE '%learned_duration d%'"
+    )
+    assert counts[0] >= 5, counts

@@ -2,24 +2,26 @@
 -- The time, the pools and the limits that submissions name, with what was learned of how long their kinds take; then what
 -- these pools and tenants bear, and the most that can be waiting there at this moment: the depth at the last fold, what
 -- ran then and may have come back, and every task id that was drawn since the fold before it, by whomever.
+-- The names come through sub-selects, so that the optimizer sees no numbers in them: then no plan of its own for each
+-- call looks better than the one that is kept, and making one costs more than running it.
 SELECT
     extract(epoch FROM clock_timestamp())::float8,
     (SELECT json_agg(json_build_array(name, id, max_attempts, duration_default_s, unknown_dependency,
                                       await_timeout_s, slots_max, reservable_fraction,
                                       executor, CASE WHEN executor = 'llm' THEN config END, worker_second_nano, timeout_s,
                                       (SELECT json_object_agg(d.kind, d.p90_s) FROM learned_duration d
-                                       WHERE d.pool_id = pool.id AND d.kind = ANY(%(kinds)s)))) FROM pool
-     WHERE name = ANY(%(pools)s))::text,
+                                       WHERE d.pool_id = pool.id AND d.kind = ANY((SELECT %(kinds)s::text[])::text[])))) FROM pool
+     WHERE name = ANY((SELECT %(pools)s::text[])::text[]))::text,
     -- Beside those that submissions name, the ones in which these pools count the tokens of their calls.
     (SELECT json_agg(json_build_array(name, id, kind, rate, burst, permits)) FROM resource
-     WHERE name = ANY(%(resources)s::text[] || coalesce(
+     WHERE name = ANY((SELECT %(resources)s::text[])::text[] || coalesce(
          (SELECT array_agg(counted.key #>> '{}')
           FROM pool p, LATERAL (
               SELECT jsonb_path_query(p.config, '$.tokens.keyvalue().key', silent => true)
               UNION
               SELECT jsonb_path_query(p.config, '$.models.*.tokens.keyvalue().key', silent => true)
           ) AS counted(key)
-          WHERE p.name = ANY(%(pools)s) AND p.executor = 'llm'), '{}')))::text,
+          WHERE p.name = ANY((SELECT %(pools)s::text[])::text[]) AND p.executor = 'llm'), '{}')))::text,
     -- Depths one by one: a join would be planned as a look at every tenant's.
     (SELECT json_agg(json_build_array(
                 p.id, p.name, p.max_pending, p.overflow,
@@ -27,13 +29,13 @@ SELECT
                           WHERE d.scope = 'pool' AND d.scope_id = p.id), 0) + ids.since,
                 coalesce(s.level, 0), coalesce(s.degrades, false), s.predicted_s, coalesce(s.started_per_s, 0)))
      FROM pool p LEFT JOIN pool_state s ON s.pool_id = p.id
-     WHERE p.name = ANY(%(pools)s))::text,
+     WHERE p.name = ANY((SELECT %(pools)s::text[])::text[]))::text,
     (SELECT json_agg(json_build_array(
                 t.id, t.slug, t.max_queued,
                 coalesce((SELECT d.waiting + d.running FROM waiting_depth d
                           WHERE d.scope = 'tenant' AND d.scope_id = t.id), 0) + ids.since))
      FROM tenant t
-     WHERE t.id = ANY(%(tenants)s) AND t.max_queued IS NOT NULL)::text
+     WHERE t.id = ANY((SELECT %(tenants)s::bigint[])::bigint[]) AND t.max_queued IS NOT NULL)::text
 FROM (SELECT last_value - coalesce((SELECT before_task_id FROM fold_mark WHERE id = 1), 0) AS since
       FROM task_id_seq OFFSET 0) ids;
 
