@@ -7,7 +7,10 @@ from django.db.models import Index, Q, UniqueConstraint
 
 
 class TaskCount(models.Model):
-    """How many tasks of a lane are in a state, folded. The truth at any moment is this plus `task_delta`."""
+    """How many tasks of a lane are in a state, folded. The truth at any moment is this plus `task_delta`.
+
+    `started` counts every move into `running`, `pruned_ok` and `pruned_failed` those that ended so and are forgotten.
+    """
 
     pool_id = models.BigIntegerField()
     priority = models.SmallIntegerField()

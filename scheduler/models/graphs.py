@@ -38,6 +38,8 @@ class TaskEdge(models.Model):
         indexes = [
             # store/sql/graphs.sql: lock_followers, decide_followers
             Index(name="task_edge_open", fields=["parent_id"], condition=Q(met__isnull=True)),
+            # store/sql/prune.sql: find_old_tasks
+            Index(name="task_edge_decided", fields=["parent_id"], condition=Q(met__isnull=False)),
             # store/sql/graphs.sql: read_unlinked
             Index(name="task_edge_unlinked", fields=["child_id", "place"], condition=Q(linked=False)),
         ]

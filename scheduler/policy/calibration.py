@@ -1,16 +1,17 @@
 """Holds forecasts to account: learns from how they came out, and reports how good they were.
 
 A run of the planner knows limits, order and backlog well, and its own errors not at all. So its middle is moved by the
-median error of the last waits of the same pool and class, and its band is made as wide as nine in ten of them needed,
-whatever the distribution of the errors is (split conformal prediction over a moving window, after Vovk et al.). Errors
-are measured against what the run said, not what was published: an outcome comes a whole wait late, and must not be
-answered again and again meanwhile.
+median error of the last waits of the same pool and class whose forecasts were about as long, and its band is made as
+wide as nine in ten of them needed, whatever the distribution of the errors is (split conformal prediction over a moving
+window, after Vovk et al., localised by the size of the forecast). Errors are measured against what the run said, not
+what was published: an outcome comes a whole wait late, and must not be answered again and again meanwhile.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil, exp, inf, log
 from statistics import median
@@ -18,18 +19,33 @@ from typing import Final, NamedTuple
 
 HORIZON_S: Final = 900.0
 """Nobody looks further ahead than this."""
-INSIDE_WANTED: Final = 0.91
-"""Slightly more than nine in ten: what the band promises is a bound."""
+INSIDE_WANTED: Final = 0.92
+"""Slightly more than nine in ten: what the band promises is a bound, and waits of the same time err alike."""
 TELLING_S: Final = 1.0
-"""Waits and bands below this teach nothing about the band and count not for the error."""
-KEPT: Final = 256
-PRIOR: Final = 10
-"""A track begins as if it had seen this many waits that its forecast, unstretched, just covered; ten real ones each
-take the place of one."""
-BIAS_MAX: Final = 0.5
+"""Waits up to this are not counted for the error."""
+KEPT: Final = 64
+"""Lessons about forecasts of about one size. However many waits are next to none, those about long ones are kept."""
+LIKE_FOR_MIDDLE: Final = 32
+LIKE_FOR_WIDTH: Final = (48, 96)
+"""A correction is taken from so many lessons: those whose forecast was most alike. A quantile takes more of them than a
+median: half of what there is, within these."""
+PLACES_S: Final = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+"""Forecasts for which corrections are kept; between two, what lies between."""
+DUST_S: Final = 0.25
+"""Added before waits are compared as ratios: no clock and no poll is exact."""
+BIAS_PRIOR: Final = (8, 4)
+STRETCH_PRIOR: Final = (3, 3)
+"""A track begins as if it had seen this many waits that its forecast just covered; so many real ones take the place of
+one. The middle is moved more reluctantly than the band is narrowed."""
 SPREAD_PART: Final = 0.1
-SPREAD_S: Final = 0.25
-"""The unit of the band: its own spread, this part of the wait, and this long, for no clock and no poll is exact."""
+"""The unit of the band: its own spread, this part of the wait, and the dust."""
+
+
+def _size(wait_s: float) -> float:
+    return log(wait_s + DUST_S)
+
+
+_SIZES: Final = tuple(_size(place) for place in PLACES_S)
 
 
 class Band(NamedTuple):
@@ -39,55 +55,106 @@ class Band(NamedTuple):
     p90_s: float
 
 
+class Lesson(NamedTuple):
+    """A forecast that came out: how long it was (logarithmic), the logarithm of wait ÷ forecast, both with dust.
+
+    `need` is how many units wide the band had to be to cover the wait.
+    """
+
+    size: float
+    bias: float
+    need: float
+
+
+class Correction(NamedTuple):
+    """What to do with forecasts of a size: move the middle by `bias`, make the band `stretch` units wide."""
+
+    size: float
+    bias: float
+    stretch: float
+
+
 @dataclass(slots=True)
 class Track:
     """What the record of one pool and class teaches about the next forecast.
 
-    `biases` are logarithms of wait ÷ forecast, `needs` are the widths that would have covered the wait, in units.
+    Errors of short waits say nothing about long ones, in seconds or in parts: so a forecast is corrected by those of
+    the record that are most like it in length.
     """
 
-    biases: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
-    needs: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
-    bias: float = 0.0
-    stretch: float = 1.0
+    by_size: tuple[deque[Lesson], ...] = field(default_factory=lambda: tuple(deque(maxlen=KEPT) for _ in PLACES_S))
+    corrections: tuple[Correction, ...] = ()
+    """What the lessons come to; empty: not yet concluded."""
 
     @classmethod
-    def of(cls, biases: Iterable[float], needs: Iterable[float]) -> Track:
+    def of(cls, lessons: Iterable[Iterable[float]]) -> Track:
         """A track that goes on from what another had seen."""
-        track = cls(deque(biases, maxlen=KEPT), deque(needs, maxlen=KEPT))
-        track.conclude()
+        track = cls()
+        for each in lessons:
+            track._keep(Lesson(*each))
         return track
 
-    def conclude(self) -> None:
-        """Take the middle and the width from what was seen."""
-        self.bias = min(BIAS_MAX, max(-BIAS_MAX, median([*self.biases, *_prior(0.0, len(self.biases))])))
-        needs = sorted([*self.needs, *_prior(1.0, len(self.needs))])
-        self.stretch = max(0.0, needs[min(len(needs) - 1, ceil(INSIDE_WANTED * (len(needs) + 1)) - 1)])
+    @classmethod
+    def said(cls, corrections: Iterable[Iterable[float]]) -> Track:
+        """A track that only repeats what another concluded."""
+        return cls(corrections=tuple(Correction(*each) for each in corrections))
+
+    @property
+    def lessons(self) -> list[Lesson]:
+        """What was seen, by size, oldest first."""
+        return [lesson for cell in self.by_size for lesson in cell]
+
+    def concluded(self) -> tuple[Correction, ...]:
+        """Take middles and widths from what was seen."""
+        if not self.corrections:
+            lessons = self.lessons
+            self.corrections = tuple(_conclude(lessons, size) for size in _SIZES)
+        return self.corrections
 
     def corrected(self, raw: Band) -> Band:
         """The band to publish for one that runs of the planner gave."""
         if raw.p50_s == inf:
             return raw
-        p50_s = raw.p50_s * exp(self.bias)
-        return Band(p50_s, p50_s + self.stretch * _unit_s(raw, p50_s))
+        bias, stretch = _between(self.concluded(), _size(raw.p50_s))
+        p50_s = max(0.0, (raw.p50_s + DUST_S) * exp(bias) - DUST_S)
+        return Band(p50_s, max(p50_s, raw.p50_s + stretch * _unit_s(raw)))
 
     def learn(self, raw: Band, wait_s: float) -> None:
         """Compare what runs of the planner gave with what happened."""
-        now = self.corrected(raw)
-        if raw.p50_s == inf or max(wait_s, now.p90_s) < TELLING_S:
+        if raw.p50_s == inf:
             return
-        if min(wait_s, raw.p50_s) >= TELLING_S:
-            self.biases.append(log(wait_s / raw.p50_s))
-        self.needs.append((wait_s - now.p50_s) / _unit_s(raw, now.p50_s))
-        self.conclude()
+        bias = log((wait_s + DUST_S) / (raw.p50_s + DUST_S))
+        self._keep(Lesson(_size(raw.p50_s), bias, (wait_s - raw.p50_s) / _unit_s(raw)))
+
+    def _keep(self, lesson: Lesson) -> None:
+        nearest = min(range(len(_SIZES)), key=lambda n: abs(_SIZES[n] - lesson.size))
+        self.by_size[nearest].append(lesson)
+        self.corrections = ()
 
 
-def _prior(value: float, seen: int) -> list[float]:
-    return [value] * max(0, PRIOR - seen // PRIOR)
+def _conclude(lessons: Sequence[Lesson], size: float) -> Correction:
+    like = sorted(lessons, key=lambda lesson: abs(lesson.size - size))
+    least, most = LIKE_FOR_WIDTH
+    wide = like[: min(most, max(least, len(like) // 2))]
+    biases = [lesson.bias for lesson in like[:LIKE_FOR_MIDDLE]] + _prior(0.0, BIAS_PRIOR, len(like))
+    needs = sorted([lesson.need for lesson in wide] + _prior(1.0, STRETCH_PRIOR, len(wide)))
+    return Correction(size, median(biases), needs[min(len(needs) - 1, ceil(INSIDE_WANTED * (len(needs) + 1)) - 1)])
 
 
-def _unit_s(raw: Band, p50_s: float) -> float:
-    return max(min(raw.p90_s, raw.p50_s + HORIZON_S) - raw.p50_s, 0.0) + SPREAD_PART * p50_s + SPREAD_S
+def _prior(value: float, prior: tuple[int, int], seen: int) -> list[float]:
+    number, each = prior
+    return [value] * max(0, number - seen // each)
+
+
+def _between(corrections: tuple[Correction, ...], size: float) -> tuple[float, float]:
+    n = min(max(1, bisect_left(corrections, size, key=lambda c: c.size)), len(corrections) - 1)
+    low, high = corrections[n - 1], corrections[n]
+    part = min(1.0, (size - low.size) / (high.size - low.size))
+    return low.bias + (high.bias - low.bias) * part, low.stretch + (high.stretch - low.stretch) * part
+
+
+def _unit_s(raw: Band) -> float:
+    return max(min(raw.p90_s, raw.p50_s + HORIZON_S) - raw.p50_s, 0.0) + SPREAD_PART * raw.p50_s + DUST_S
 
 
 class Outcome(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import exp, floor, log
+from math import exp, floor, inf, log, sqrt
 from typing import Final
 
 RATIO: Final = 1.1
@@ -31,6 +31,15 @@ class Durations:
     def weight(self) -> float:
         """How many recent attempts this knows of, old ones counted less."""
         return sum(self.bins.values())
+
+    @property
+    def spread(self) -> float:
+        """How far apart they are: the standard deviation of their logarithms. Infinite when nothing is known."""
+        weight = self.weight
+        if weight <= 0.0:
+            return inf
+        mean = sum(bin_ * w for bin_, w in self.bins.items()) / weight
+        return _LOG_RATIO * sqrt(sum(w * (bin_ - mean) ** 2 for bin_, w in self.bins.items()) / weight)
 
     def learn(self, durations_s: Iterable[float], *, now: float) -> None:
         """Add attempts that ended; what was known fades by half in ten minutes, not at all if the clock went back."""

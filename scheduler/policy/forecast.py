@@ -184,7 +184,11 @@ class _Service:
 
     def __init__(self, learned: Learned, draw: Callable[[], float]) -> None:
         self._learned, self._draw = learned, draw
-        self._tables = {pool: durations.table() for pool, durations in learned.durations.items()}
+        self._by_expected = {pool for pool in learned.durations if learned.expects_well(pool)}
+        self._tables = {
+            pool: (learned.multiples[pool] if pool in self._by_expected else durations).table()
+            for pool, durations in learned.durations.items()
+        }
         self._means = {pool: sum(t) / len(t) for pool, t in self._tables.items() if t}
 
     def end_of(self, flight: InFlight, now: float) -> float:
@@ -201,6 +205,8 @@ class _Service:
         if table:
             mean = self._means[pool]
             runs_s = mean + (table[int(self._draw() * len(table))] - mean) / sqrt(job.count)
+            if pool in self._by_expected:
+                runs_s *= job.expected_s / job.count
         return Served(runs_s, self._failure(pool, job.count))
 
     def _failure(self, pool: PoolId, count: int) -> Failure | None:

@@ -18,8 +18,7 @@ from typing import Final
 from scheduler.policy.calibration import Band, Outcome
 from scheduler.policy.forecast import Forecast, foretell
 from scheduler.policy.forward import Forward, Serve, serve_as_told
-from scheduler.policy.learned import Learned, Seat
-from scheduler.policy.retry import Failure
+from scheduler.policy.learned import Ended, Learned, Seat
 from scheduler.policy.scene import Arrival, Scene
 from scheduler.policy.types import LaneKey, PoolId
 
@@ -83,9 +82,10 @@ class Hindsight:
 
     def _learn(self) -> None:
         run = self.run
-        ended: dict[PoolId, list[tuple[float, Failure | None]]] = defaultdict(list)
+        ended: dict[PoolId, list[Ended]] = defaultdict(list)
         for tried in run.tried[self._tried_read :]:
-            ended[tried.job.lane.pool].append((tried.ended_at - tried.started_at, tried.failure))
+            job, took_s = tried.job, tried.ended_at - tried.started_at
+            ended[job.lane.pool].append(Ended(took_s, job.expected_s / job.count, tried.failure))
         self._tried_read = len(run.tried)
         for pool, attempts in ended.items():
             self.learned.learn(pool, attempts, now=run.now)

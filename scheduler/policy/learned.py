@@ -1,5 +1,8 @@
 """What past work teaches: how long attempts take and how they fail, how work arrives, and how good forecasts were.
 
+How long attempts take is learned twice: in seconds, and as multiples of what was expected of them. The one that varies
+less is believed: an expectation that says something about a task is used, one that does not does no harm.
+
 One value for production, which keeps it in a row, and for virtual time, which keeps it in memory.
 """
 
@@ -7,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scheduler.policy.arrivals import ArrivalRecord
 from scheduler.policy.calibration import Track
@@ -20,6 +23,18 @@ STARTS_MIN: Final = 20
 """With fewer recent starts in a pool there is no forecast but 'insufficient data'."""
 
 Seat = tuple[PoolId, PriorityClass]
+
+EXPECTED_MIN_S: Final = 0.001
+CLEARLY: Final = 0.1
+"""A logarithm: about one bin of a histogram."""
+
+
+class Ended(NamedTuple):
+    """An attempt that has ended: how long it ran, what was expected, and why it failed."""
+
+    took_s: float
+    expected_s: float
+    failure: Failure | None = None
 
 
 @dataclass(slots=True)
@@ -54,25 +69,36 @@ class Failing:
 
 @dataclass(slots=True)
 class Learned:
-    """All of it. `tracks` is how forecasts of a pool's class compared with what happened."""
+    """All of it. `durations` in seconds, `multiples` of what was expected.
+
+    `tracks` is how forecasts of a pool's class compared with what happened.
+    """
 
     durations: dict[PoolId, Durations] = field(default_factory=dict)
+    multiples: dict[PoolId, Durations] = field(default_factory=dict)
     failing: dict[PoolId, Failing] = field(default_factory=dict)
     arrivals: ArrivalRecord = field(default_factory=ArrivalRecord)
     tracks: dict[Seat, Track] = field(default_factory=dict)
 
-    def learn(self, pool: PoolId, attempts: Iterable[tuple[float, Failure | None]], *, now: float) -> None:
-        """Add a pool's attempts that have ended: how long each ran, and why it failed.
-
-        Throttled ones say nothing about durations.
-        """
+    def learn(self, pool: PoolId, attempts: Iterable[Ended], *, now: float) -> None:
+        """Add a pool's attempts that have ended. Throttled ones say nothing about durations."""
         known = list(attempts)
-        took = [s for s, failure in known if failure is None or throttled_for_s(failure) is None]
-        self.durations.setdefault(pool, Durations(at=now)).learn(took, now=now)
+        took = [each for each in known if each.failure is None or throttled_for_s(each.failure) is None]
+        self.durations.setdefault(pool, Durations(at=now)).learn((each.took_s for each in took), now=now)
+        multiples = (each.took_s / max(EXPECTED_MIN_S, each.expected_s) for each in took)
+        self.multiples.setdefault(pool, Durations(at=now)).learn(multiples, now=now)
         failing = self.failing.setdefault(pool, Failing(at=now))
         failing.fade(now)
-        for _, failure in known:
-            failing.learn(failure)
+        for each in known:
+            failing.learn(each.failure)
+
+    def expects_well(self, pool: PoolId) -> bool:
+        """Whether what is expected of a pool's tasks says more about them than that they are of this pool.
+
+        Clearly more: where all take about as long, what the histograms' bins make of it decides nothing.
+        """
+        multiples, durations = self.multiples.get(pool), self.durations.get(pool)
+        return multiples is not None and durations is not None and multiples.spread < durations.spread - CLEARLY
 
     def is_enough(self, pool: PoolId) -> bool:
         """Whether enough attempts were seen lately to say anything."""
@@ -83,11 +109,12 @@ class Learned:
         """What `from_json` reads. Arrivals are left out: they are seen again soon, and would be most of it."""
         return {
             "durations": [[pool, d.as_json()] for pool, d in self.durations.items()],
+            "multiples": [[pool, d.as_json()] for pool, d in self.multiples.items()],
             "failing": [
                 [pool, f.attempts, f.failed, f.throttled, f.closed_s, f.at] for pool, f in self.failing.items()
             ],
             "tracks": [
-                [pool, int(p), [round(b, 4) for b in t.biases], [round(n, 4) for n in t.needs]]
+                [pool, int(p), [[round(figure, 3) for figure in lesson] for lesson in t.lessons]]
                 for (pool, p), t in self.tracks.items()
             ],
         }
@@ -97,8 +124,9 @@ class Learned:
         """What `as_json` wrote."""
         return cls(
             durations={PoolId(pool): Durations.from_json(row) for pool, row in body["durations"]},
+            multiples={PoolId(pool): Durations.from_json(row) for pool, row in body["multiples"]},
             failing={PoolId(pool): Failing(*rest) for pool, *rest in body["failing"]},
-            tracks={(PoolId(pool), PriorityClass(p)): Track.of(b, n) for pool, p, b, n in body["tracks"]},
+            tracks={(PoolId(pool), PriorityClass(p)): Track.of(lessons) for pool, p, lessons in body["tracks"]},
         )
 
     def track(self, pool: PoolId, priority: PriorityClass) -> Track:

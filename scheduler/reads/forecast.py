@@ -55,9 +55,7 @@ def published_forecast(*, now: float | None = None) -> Said | None:
 
 
 def _said(body: Mapping[str, Any], age_s: float) -> Said:
-    tracks = {
-        (PoolId(pool), PriorityClass(p)): Track(bias=bias, stretch=stretch) for pool, p, bias, stretch in body["tracks"]
-    }
+    tracks = {(PoolId(pool), PriorityClass(p)): Track.said(found) for pool, p, found in body["tracks"]}
     pools = {pool["id"]: pool["name"] for pool in body["pools"]}
     names = {}
     for lane in body["lanes"]:

@@ -19,8 +19,7 @@ from django.db import transaction
 from scheduler.policy.calibration import Band
 from scheduler.policy.durations import Durations
 from scheduler.policy.forecast import Curve, Forecast, foretell
-from scheduler.policy.learned import Learned
-from scheduler.policy.retry import Failure
+from scheduler.policy.learned import Ended, Learned
 from scheduler.policy.scene import Scene, Waiting
 from scheduler.policy.types import WORKER_FRESH_S, LaneKey, PoolId, PriorityClass, TaskId, TenantView
 from scheduler.store import dispatch as dispatch_store
@@ -123,10 +122,10 @@ def _learn(memory: Memory, present: store.Present, ended: list[store.Ended]) -> 
             memory.joined[lane] += came
     memory.counts = present.lanes
     memory.learned.arrivals.turn(present.now)
-    attempts: dict[PoolId, list[tuple[float, Failure | None]]] = defaultdict(list)
+    attempts: dict[PoolId, list[Ended]] = defaultdict(list)
     took: dict[tuple[PoolId, str], list[float]] = defaultdict(list)
     for e in ended:
-        attempts[e.begun.lane.pool].append((e.took_s, e.failure))
+        attempts[e.begun.lane.pool].append(Ended(e.took_s, e.expected_s, e.failure))
         if e.failure is None:
             took[e.begun.lane.pool, e.kind].append(e.took_s)
     for pool, known in attempts.items():
@@ -258,7 +257,10 @@ def _published(memory: Memory, forecast: Forecast, present: store.Present, scene
         "lanes": [lane_body(lane, curve) for lane, curve in forecast.lanes.items()],
         "others": [lane_body(lane, curve) for lane, curve in forecast.others.items()],
         "sharing": [[*key, n] for key, n in forecast.sharing.items()],
-        "tracks": [[pool, int(p), t.bias, t.stretch] for (pool, p), t in memory.learned.tracks.items()],
+        "tracks": [
+            [pool, int(p), [[round(figure, 4) for figure in c] for c in t.concluded()]]
+            for (pool, p), t in memory.learned.tracks.items()
+        ],
     }
 
 

@@ -111,8 +111,8 @@ class _Picture:
     def _totals(self, pool: PoolId) -> dict[str, int]:
         return {
             "started": self._count(pool, "started"),
-            "succeeded": self._count(pool, "succeeded"),
-            "failed": self._count(pool, *FAILED_STATES),
+            "succeeded": self._count(pool, "succeeded", "pruned_ok"),
+            "failed": self._count(pool, *FAILED_STATES, "pruned_failed"),
         }
 
     def _rate(self, pool: PoolId, total: str) -> float:

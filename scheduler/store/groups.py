@@ -46,16 +46,19 @@ class Member(NamedTuple):
 
 
 def ensure(wanted: Mapping[tuple[TenantId, str], JoinPolicy]) -> dict[tuple[TenantId, str], GroupTerms]:
-    """The groups of these names, made with the given join where they are new."""
+    """The groups of these names, made with the given join where they are new, and held until the transaction ends."""
     params = {
         "tenants": queries.array(tenant for tenant, _ in wanted),
         "names": queries.text_array(name for _, name in wanted),
     }
-    queries.run(_SQL["ensure_groups"], params | {"joins": queries.array(join.value for join in wanted.values())})
-    return {
-        (TenantId(tenant), name): GroupTerms(GroupId(group), JoinPolicy(join), cancelled)
-        for group, tenant, name, join, cancelled in queries.fetch(_SQL["read_groups"], params)
-    }
+    found: dict[tuple[TenantId, str], GroupTerms] = {}
+    while len(found) < len(wanted):  # again when one is forgotten in between
+        queries.run(_SQL["ensure_groups"], params | {"joins": queries.array(join.value for join in wanted.values())})
+        found = {
+            (TenantId(tenant), name): GroupTerms(GroupId(group), JoinPolicy(join), cancelled)
+            for group, tenant, name, join, cancelled in queries.fetch(_SQL["read_groups"], params)
+        }
+    return found
 
 
 def load(tenant: TenantId, name: str) -> GroupRow | None:

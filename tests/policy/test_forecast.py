@@ -17,7 +17,7 @@ from scheduler.policy.forecast import Curve, foretell
 from scheduler.policy.forward import Forward
 from scheduler.policy.grain import Grain
 from scheduler.policy.hindsight import Hindsight
-from scheduler.policy.learned import Learned
+from scheduler.policy.learned import Ended, Learned
 from scheduler.policy.retry import Failure
 from scheduler.policy.scene import Arrival, InFlight, Job, Scene, Served, Waiting
 from scheduler.policy.types import (
@@ -64,7 +64,7 @@ def scene(*, slots: int = 4, rate: float = 5.0, tenants: int = 3, permits: int =
 
 def learned(took_s: float = 1.0, attempts: int = 100, failure: Failure | None = None, failing: int = 0) -> Learned:
     known = Learned()
-    known.learn(POOL, [(took_s, failure if n < failing else None) for n in range(attempts)], now=0.0)
+    known.learn(POOL, [Ended(took_s, 1.0, failure if n < failing else None) for n in range(attempts)], now=0.0)
     return known
 
 
@@ -130,37 +130,68 @@ def test_silence_is_remembered_and_a_long_gap_forgets() -> None:
     assert record.typical(lane(2), draw=lambda: 0.0) == ((), 1.0)
 
 
+def test_what_is_expected_is_believed_where_it_clearly_says_more() -> None:
+    known = Learned()
+    known.learn(POOL, [Ended(float(n), float(n) * 2.0) for n in range(1, 30)], now=0.0)
+    assert known.expects_well(POOL)
+    assert Learned.from_json(known.as_json()).expects_well(POOL)
+    said = Learned()
+    said.learn(POOL, [Ended(2.0 + n / 100, 60.0) for n in range(30)], now=0.0)
+    assert not said.expects_well(POOL)
+    assert not Learned().expects_well(POOL)
+    assert Durations().spread == inf
+    # The mean of a task that is expected to take ten seconds is five.
+    one = replace(scene(slots=1), waiting={lane(): (Waiting(0.0, (), 10.0),)})
+    assert foretell(one, known, draw=Random(1).random).lanes[lane()].raw_at(2).p50_s == pytest.approx(5.0, rel=0.2)
+
+
 # Calibration
 
 
 def test_a_band_that_was_too_narrow_is_stretched_and_one_too_wide_shrinks() -> None:
-    for width, wanted in ((3.0, 3.0), (0.1, 0.1)):
+    for width in (3.0, 0.1):
         track = Track()
         for _ in range(200):
-            track.learn(Band(10.0, 10.0), 10.0 + width * 1.25)
-        assert track.stretch == pytest.approx(wanted if track.bias == 0 else track.stretch)
-        band = track.corrected(Band(10.0, 10.0))
-        assert band.p90_s >= 10.0 + width * 1.25 - 1e-6
+            track.learn(Band(10.0, 10.0), 10.0 + width)
+        assert track.corrected(Band(10.0, 10.0)).p90_s == pytest.approx(10.0 + width)
 
 
 def test_a_lasting_error_moves_the_middle_and_one_does_not() -> None:
     track = Track()
     track.learn(Band(10.0, 11.0), 20.0)
-    assert track.bias == 0.0
+    assert track.corrected(Band(10.0, 11.0)).p50_s == pytest.approx(10.0)
     for _ in range(100):
         track.learn(Band(10.0, 11.0), 12.0)
     assert track.corrected(Band(10.0, 11.0)).p50_s == pytest.approx(12.0)
 
 
-def test_what_could_not_be_told_and_what_is_trivial_teaches_nothing() -> None:
+def test_each_size_of_wait_has_its_own_errors() -> None:
+    track = Track()
+    for n in range(100):
+        track.learn(Band(100.0, 100.0), 101.0 + n % 2)
+    for _ in range(2_000):
+        track.learn(Band(0.0, 0.0), 0.0)
+    # Next to nothing is known of two-second waits: it lies between what is known.
+    assert track.corrected(Band(0.0, 0.0)).p90_s < 0.05
+    assert 101.5 < track.corrected(Band(100.0, 100.0)).p90_s < 103.0
+    assert 2.0 <= track.corrected(Band(2.0, 2.0)).p90_s < 3.0
+    assert track.corrected(Band(5_000.0, 5_000.0)).p90_s > 5_000.0
+
+
+def test_a_track_goes_on_from_what_it_wrote_and_repeats_what_it_said() -> None:
+    track = Track()
+    for n in range(30):
+        track.learn(Band(float(n), n + 1.0), n * 1.5)
+    band = Band(7.0, 9.0)
+    assert Track.of(track.lessons).corrected(band) == track.corrected(band)
+    assert Track.said(track.concluded()).corrected(band) == track.corrected(band)
+
+
+def test_what_could_not_be_told_teaches_nothing() -> None:
     track = Track()
     track.learn(Band(inf, inf), 5.0)
-    track.learn(Band(0.0, 0.0), 0.1)
     assert track.corrected(Band(inf, inf)) == Band(inf, inf)
-    assert not track.needs
-    track.learn(Band(0.0, 0.0), 5.0)
-    assert not track.biases
-    assert len(track.needs) == 1
+    assert not track.lessons
 
 
 def test_a_report_counts_inside_and_the_error_of_waits_that_tell() -> None:

@@ -23,7 +23,7 @@ from scheduler.replay.summary import Summary
 from scheduler.replay.text import as_text
 from scheduler.replay.trace import Trace, first_part, read_trace
 
-FORECASTS: Final = 24
+FORECASTS: Final = 64
 SETUPS_MAX: Final = 12
 SPEED_MAX: Final = 1000.0
 

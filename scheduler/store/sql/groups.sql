@@ -5,9 +5,12 @@ SELECT * FROM unnest(%(tenants)s::bigint[], %(names)s::text[], %(joins)s::text[]
 ON CONFLICT (tenant_id, name) DO NOTHING;
 
 -- name: read_groups
+-- They are held until the submission commits, so that none is forgotten meanwhile; what ends a group does not wait for that.
 SELECT g.id, g.tenant_id, g.name, g."join", g.cancelled_at IS NOT NULL
 FROM unnest(%(tenants)s::bigint[], %(names)s::text[]) AS n(tenant_id, name)
-JOIN task_group g ON g.tenant_id = n.tenant_id AND g.name = n.name;
+JOIN task_group g ON g.tenant_id = n.tenant_id AND g.name = n.name
+ORDER BY g.id
+FOR KEY SHARE OF g;
 
 -- name: read_group
 SELECT g.id, tenant.slug, g.name, g."join", extract(epoch FROM g.created_at)::float8,

@@ -1,0 +1,91 @@
+"""Forgets what ended long ago: tasks with all that is theirs, empty groups, and the audit's oldest pages.
+
+In short transactions of a bounded number of rows that pass over what others hold, so that it may run beside any number
+of engines and be ended at any moment; the next run goes on. It never touches work that has yet to end, nor the result
+of a task that another is still to be handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from django.db import transaction
+
+from scheduler.errors import Refused
+from scheduler.services.idempotency import prune as forget_answers
+from scheduler.services.schedules import forget_occurrences
+from scheduler.store import dispatch as dispatch_store
+from scheduler.store import prune as store
+from scheduler.store.prune import Old
+
+__all__ = ["Old"]
+
+DAY_S: Final = 86_400.0
+KEEP_MIN_S: Final = 3_600.0
+"""Nothing younger than this is forgotten: somebody may be waiting for its result."""
+ROWS_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """For how many seconds to keep what has ended, and what the audit says. None: for ever."""
+
+    ended_s: float
+    audit_s: float | None = None
+
+
+@dataclass(slots=True)
+class Pruned:
+    """How much was forgotten."""
+
+    tasks: int = 0
+    groups: int = 0
+    occurrences: int = 0
+    audit_events: int = 0
+
+
+def prune(keep: Keep, *, rest: Callable[[], None], rows_max: int = ROWS_MAX) -> Pruned:
+    """Forget what is past its time; `rest` is called between two transactions. Raises Refused.
+
+    1. tasks, a stretch of ids at a time; 2. groups that are empty then; 3. occurrences and kept answers, which the
+    engine forgets too; 4. audit events.
+    """
+    _check(keep)
+    now = dispatch_store.load_now()
+    before, done = now - keep.ended_s, Pruned()
+    after = 0
+    while (stretch := store.find_old(after=after, before=before, rows_max=rows_max)) is not None:
+        after = stretch.last
+        if stretch.old:
+            with transaction.atomic():
+                done.tasks += store.delete_tasks(stretch.old, before=before)
+            rest()
+    done.groups = _repeated(lambda: store.delete_groups(before=before, rows_max=rows_max), rest)
+    done.occurrences = _repeated(forget_occurrences, rest)
+    _repeated(forget_answers, rest)
+    if keep.audit_s is not None:
+        audit_before = now - keep.audit_s
+        done.audit_events = _repeated(lambda: store.delete_audit(before=audit_before, rows_max=rows_max), rest)
+    return done
+
+
+def count_old(keep: Keep) -> Old:
+    """What is past its time, and nothing is done. Raises Refused."""
+    _check(keep)
+    now = dispatch_store.load_now()
+    return store.count_old(before=now - keep.ended_s, audit_before=0.0 if keep.audit_s is None else now - keep.audit_s)
+
+
+def _check(keep: Keep) -> None:
+    if min(keep.ended_s, keep.ended_s if keep.audit_s is None else keep.audit_s) < KEEP_MIN_S:
+        raise Refused(f"Keep things for at least {KEEP_MIN_S / 3600:g} hour.", code="bad_retention")
+
+
+def _repeated(forget: Callable[[], int], rest: Callable[[], None]) -> int:
+    total = 0
+    while gone := forget():
+        total += gone
+        rest()
+    return total
