@@ -74,6 +74,8 @@ class LeaseOut(Out):
     degraded: bool
     payload: Json
     upstream: dict[str, Any] | None = None
+    tags: dict[str, str] | None = None
+    max_output_tokens: int | None = None
 
 
 class LeasesOut(Out):

@@ -12,6 +12,7 @@ from uuid import uuid4
 from asgiref.sync import sync_to_async
 
 from scheduler.bench.forecasting import forecast
+from scheduler.bench.workers import workers
 from scheduler.bench.world import (
     BATCH,
     LIMIT,
@@ -241,4 +242,5 @@ SCENARIOS: Final[dict[str, Callable[..., Awaitable[list[Reading]]]]] = {
     "money": money,
     "planning": planning,
     "forecast": forecast,
+    "workers": workers,
 }

@@ -6,12 +6,14 @@ from django.urls import path
 
 from scheduler.consumers.feed import FeedConsumer
 from scheduler.consumers.ops import OpsConsumer
+from scheduler.consumers.worker import WorkerConsumer
 
 websocket_urlpatterns = [
     path("ws/ops/", OpsConsumer.as_asgi()),  # type: ignore[arg-type]  # Django types only HTTP views
 ]
 service_urlpatterns = [
     path("ws/feed/", FeedConsumer.as_asgi()),  # type: ignore[arg-type]  # as above
+    path("ws/worker/", WorkerConsumer.as_asgi()),  # type: ignore[arg-type]  # as above
 ]
 
 

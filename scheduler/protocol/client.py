@@ -13,7 +13,6 @@ from scheduler.protocol.messages import (
     Beat,
     Cancel,
     Drain,
-    Error,
     FromServer,
     Lease,
     Ping,
@@ -81,7 +80,7 @@ class ClientSession:
                 return None
             case Drain():
                 self.draining = True
-            case Cancel() | Ping() | Error() | None:
+            case _:
                 pass
         return said
 

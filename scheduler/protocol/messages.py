@@ -260,14 +260,12 @@ _FROM_SERVER: Final[Mapping[str, Callable[[Fields], FromServer]]] = {
 }
 
 
-def lease_text(head: Mapping[str, object], *, payload: str, upstream: str | None, checkpoint: str | None = None) -> str:
-    """A lease message; payload, upstream and checkpoint are JSON text already, not parsed on their way through."""
-    start = encode("lease", **head)[:-1]
-    parts = [start, ',"payload":', payload]
-    if upstream is not None:
-        parts += [',"upstream":', upstream]
-    if checkpoint is not None:
-        parts += [',"checkpoint":', checkpoint]
+def lease_text(head: Mapping[str, object], *, payload: str, **texts: str | None) -> str:
+    """A lease message; `payload` and `texts` are JSON text already, not parsed on their way through."""
+    parts = [encode("lease", **head)[:-1], ',"payload":', payload]
+    for name, text in texts.items():
+        if text is not None:
+            parts += [f',"{name}":', text]
     return "".join([*parts, "}"])
 
 

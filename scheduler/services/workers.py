@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from django.db import transaction
 
@@ -16,6 +17,9 @@ from scheduler.services.changes import Author, check_reason, record
 from scheduler.services.tokens import Principal
 from scheduler.store import control
 from scheduler.store import workers as store
+
+STRAY_AFTER_S: Final = 1.0
+"""A lease that is younger may be on its way."""
 
 
 def register(
@@ -105,6 +109,12 @@ def claim(gateway: WorkerId) -> list[Given]:
     """Leases for workers of this gateway, each handed out once."""
     with transaction.atomic():
         return store.claim(gateway)
+
+
+def strays(worker: RemoteWorker, named: Collection[int]) -> list[LeaseId]:
+    """Leases of a worker that came back and does not know them: they were given and never got there."""
+    held = store.load_held([worker.id])
+    return [each.lease for each in held if each.lease not in named and each.age_s > STRAY_AFTER_S]
 
 
 def renew(claims: Sequence[Claim]) -> dict[LeaseId, Kept]:

@@ -8,8 +8,9 @@ from typing import Final
 import orjson
 
 from scheduler.policy.remote import Claim, Given, HeldLease, Kept, RemoteWorker, Stop, WorkerLine
-from scheduler.policy.types import LeasedTask, LeaseId, PoolId, TenantId, WorkerId
+from scheduler.policy.types import LeaseId, PoolId, TenantId, WorkerId
 from scheduler.store import queries
+from scheduler.store.starts import leased_task
 
 _SQL: Final = queries.load("workers.sql")
 
@@ -82,7 +83,7 @@ def beat(gateway: WorkerId, workers: Iterable[WorkerId]) -> dict[WorkerId, bool]
 def claim(gateway: WorkerId) -> list[Given]:
     """Leases that were given to workers of this gateway and that it has not seen yet."""
     rows = queries.fetch(_SQL["claim_given"], {"gateway": gateway})
-    return [Given(pool, tenant, ttl_s, LeasedTask(*rest)) for pool, tenant, ttl_s, *rest in rows]
+    return [Given(pool, tenant, ttl_s, leased_task(tuple(rest))) for pool, tenant, ttl_s, *rest in rows]
 
 
 def load_held(workers: Iterable[WorkerId]) -> list[HeldLease]:

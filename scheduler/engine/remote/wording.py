@@ -17,7 +17,7 @@ def lease_texts(news: News) -> list[str]:
 def lease_message(given: Given) -> str:
     """One lease message."""
     task = given.task
-    head = {
+    head: dict[str, object] = {
         "lease_id": task.lease,
         "task": task.task,
         "attempt": task.attempt,
@@ -32,7 +32,10 @@ def lease_message(given: Given) -> str:
     }
     if task.run is not None:
         head["run"] = task.run
-    return lease_text(head, payload=task.payload or "null", upstream=task.upstream, checkpoint=task.checkpoint)
+    if task.max_output_tokens is not None:
+        head["max_output_tokens"] = task.max_output_tokens
+    texts = {"upstream": task.upstream, "checkpoint": task.checkpoint, "tags": task.tags}
+    return lease_text(head, payload=task.payload or "null", **texts)
 
 
 def stop_texts(news: News) -> str:

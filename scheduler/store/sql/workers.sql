@@ -39,13 +39,14 @@ WITH mine AS (
     FROM worker w
     WHERE NOT l.picked_up AND w.id = l.worker_id AND w.gateway_id = %(gateway)s::uuid
     RETURNING l.lease_id, l.task_id, l.attempt, l.pool_id, l.tenant_id, l.worker_id,
-              extract(epoch FROM l.timeout_at - l.started_at)::float8 AS timeout_s, l.degraded, l.model
+              extract(epoch FROM l.timeout_at - l.started_at)::float8 AS timeout_s, l.degraded, l.demand_id,
+              l.reserved_nano, l.capped, l.model
 )
 SELECT q.name, n.slug, q.lease_ttl_s, m.lease_id, m.task_id, m.attempt, m.pool_id, m.tenant_id, t.kind, t.key,
        m.timeout_s, extract(epoch FROM p.deadline_at)::float8, m.worker_id::text,
        (CASE WHEN m.model IS NULL THEN p.payload ELSE p.payload || jsonb_build_object('model', m.model) END)::text,
-       t.links & 2 <> 0,
-       m.degraded
+       t.links & 2 <> 0, m.degraded, p.tags::text, m.demand_id < 0, m.reserved_nano,
+       CASE WHEN m.capped THEN p.pricing::text END
 FROM mine m
 JOIN task t ON t.id = m.task_id
 JOIN task_payload p ON p.task_id = m.task_id

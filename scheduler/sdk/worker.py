@@ -1,0 +1,400 @@
+"""A remote worker: takes attempts over the worker protocol's websocket, runs a handler for each, and reports.
+
+    python -m scheduler.sdk.worker --url http://127.0.0.1:8000 --pool crunch --token "$TOKEN" package.module:handler
+
+`PROTOCOL.md` in `scheduler.protocol` says what goes over the wire; this is its reference implementation. It needs no
+Django and no database. Handlers are `async def handler(ctx, payload)` or plain functions (run in threads), as for an
+embedded scheduler, and return JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import inspect
+import json
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.sync.client import ClientConnection, connect
+
+from scheduler.protocol.client import ClientSession, pong
+from scheduler.protocol.fields import BadMessage
+from scheduler.protocol.limits import FINAL, HEARTBEAT_FRACTION, RESULT_BYTES_MAX
+from scheduler.protocol.messages import Beat, Cancel, Drain, Error, Lease, Ping, Ready, Refused
+from scheduler.sdk.context import TaskContext
+from scheduler.sdk.errors import Permanent, Retryable, SchedulerError
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[TaskContext, Any], Any]
+BACKOFF_S: Final = (0.1, 10.0)
+HEARTBEAT_MAX_S: Final = 10.0
+LEASE_BYTES_MAX: Final = 32 * 2**20
+"""Of one message from the server: a payload and the results of the tasks before it."""
+
+
+class Reject(Exception):
+    """Raised by a handler: not for this worker now; the task goes back without having counted."""
+
+    def __init__(self, message: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class CancelTask(Exception):
+    """Raised by a handler: the task is to end as cancelled."""
+
+
+class WorkerRefused(SchedulerError):
+    """The server will not have this worker as it is; `code` is the socket's close code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Job:
+    """One attempt, as `TaskContext` shows it to its handler."""
+
+    def __init__(self, lease: Lease) -> None:
+        said = lease.body
+        self.lease_id: int = lease.lease
+        self.task_id: int = said["task"]
+        self.attempt: int = said["attempt"]
+        self.kind: str = said["kind"]
+        self.key: str | None = said.get("key")
+        self.pool: str = said["pool"]
+        self.tenant: str = said["tenant"]
+        self.timeout_s: float | None = said.get("timeout_s")
+        self.deadline: float | None = said.get("deadline_at")
+        self.degraded: bool = said.get("degraded", False)
+        self.tags: Mapping[str, str] = said.get("tags") or {}
+        self.payload: Any = said.get("payload")
+        self.upstream: dict[str, Any] = said.get("upstream") or {}
+        self._stopped = threading.Event()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names in `upstream` that have no success to show."""
+        return tuple(name for name, parent in self.upstream.items() if parent["state"] != "succeeded")
+
+    def is_cancelled(self) -> bool:
+        """Whether the attempt was told to stop, whatever for."""
+        return self._stopped.is_set()
+
+    def stop(self) -> None:
+        """Tell it to."""
+        self._stopped.set()
+
+
+class Worker:
+    """Runs `handler` for the tasks of a pool, up to `slots` at once.
+
+    `url` is the server's, with http or https. `stop` finishes what runs (for at most `grace` seconds), hands the rest
+    back and ends `run`. Reconnects by itself, with jitter; raises WorkerRefused where that is of no use.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        pool: str,
+        handler: Handler,
+        *,
+        slots: int = 8,
+        token: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        owner: str | None = None,
+        grace: float = 30.0,
+    ) -> None:
+        self.handled = 0
+        self.session = ClientSession(
+            owner=owner or f"{socket.gethostname()}:{os.getpid()}",
+            slots={pool: slots},
+            labels=labels,
+            token=token or os.environ.get("CRONOQ_TOKEN"),
+        )
+        self._url = socket_url(url)
+        self._handler = handler
+        self._grace_s = grace
+        self._lock = threading.Lock()
+        self._jobs: dict[int, tuple[Job, asyncio.Task[None]]] = {}
+        self._threads = ThreadPoolExecutor(max_workers=slots, thread_name_prefix="handler")
+        self._loop = asyncio.new_event_loop()
+        self._stopping = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._ended = threading.Event()
+        self._socket: ClientConnection | None = None
+
+    @property
+    def worker_id(self) -> str | None:
+        """The id by which the server knows it."""
+        return self.session.worker
+
+    # Running
+
+    def run(self) -> None:
+        """Work until `stop` is called. Blocks; raises WorkerRefused."""
+        running = [
+            threading.Thread(target=target, name=name, daemon=True)
+            for name, target in (("worker loop", self._run_loop), ("heartbeat", self._keep_leases))
+        ]
+        for thread in running:
+            thread.start()
+        try:
+            self._connect_for_ever()
+        finally:
+            self._ended.set()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            for thread in running:
+                thread.join(5.0)
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def stop(self) -> None:
+        """Take nothing new, finish, and let `run` end. Safe from any thread and from a signal handler."""
+        self._stopping.set()
+        threading.Thread(target=self._drain, name="drain", daemon=True).start()
+
+    def _drain(self) -> None:
+        self._send(json.dumps({"type": "drain"}))
+        self._idle.wait(self._grace_s)
+        for lease, (job, _) in list(self._jobs.items()):
+            job.stop()
+            self._report("release", lease)
+        deadline = time.monotonic() + min(self._grace_s, 5.0)
+        while self.session.unsettled and time.monotonic() < deadline and self._socket is not None:
+            self._ended.wait(0.02)
+        self._ended.set()
+        with suppress(Exception):
+            if self._socket is not None:
+                self._socket.close()
+
+    def _connect_for_ever(self) -> None:
+        faults = 0
+        while not self._ended.is_set():
+            try:
+                if self._connect_once():
+                    faults = 0
+            except (OSError, InvalidHandshake, TimeoutError) as error:
+                logger.warning("cannot reach the server: %s", error)
+            faults += 1
+            first, most = BACKOFF_S
+            self._ended.wait(min(most, first * 2 ** min(faults, 10)) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+
+    def _connect_once(self) -> bool:
+        """One connection, from hello to its end; whether the server took the worker in."""
+        greeted = False
+        with connect(self._url, max_size=LEASE_BYTES_MAX, open_timeout=10, compression=None, proxy=None) as connection:
+            connection.send(self.session.hello())
+            try:
+                for text in connection:
+                    said = self._take(str(text))
+                    if isinstance(said, Ready):
+                        greeted = True
+                        self._socket = connection
+                        self._resume()
+                    self._heed(said)
+            except ConnectionClosed:
+                pass
+            finally:
+                self._socket = None
+        code = connection.close_code or 0
+        if code in FINAL and not self._ended.is_set():
+            raise WorkerRefused(connection.close_reason or f"the server closed the connection: {code}", code)
+        return greeted
+
+    def _resume(self) -> None:
+        """Reports that were not acknowledged before the connection broke are sent again; that does no harm."""
+        with self._lock:
+            again = self.session.unsettled
+        for text in again:
+            self._send(text)
+        if self._stopping.is_set():
+            self._send(json.dumps({"type": "drain"}))
+
+    def _take(self, text: str) -> Any:
+        with self._lock:
+            try:
+                return self.session.receive(text)
+            except BadMessage as fault:
+                logger.warning("a message of the server was not understood: %s", fault.detail)
+                return None
+
+    def _heed(self, said: Any) -> None:
+        match said:
+            case Lease():
+                self._begin(said)
+            case Ping():
+                self._send(pong(said))
+            case Cancel():
+                self._halt(said.lease)
+            case Beat():
+                for lease in [*said.cancel, *said.lost]:
+                    self._halt(lease)
+            case Refused():
+                # What it came to cannot be stored, however often it is sent.
+                self._report("fail", said.lease, **{"class": "permanent"}, message=said.detail)
+            case Drain():
+                self.stop()
+            case Error():
+                logger.warning("the server says: %s", said.detail)
+
+    def _send(self, text: str | None) -> None:
+        connection = self._socket
+        if text is not None and connection is not None:
+            # A connection that is gone: reports are sent again on the next one, heartbeats come again.
+            with suppress(ConnectionClosed, OSError):
+                connection.send(text)
+
+    # Leases
+
+    def _keep_leases(self) -> None:
+        """In a thread of its own: user code may hold the loop for as long as it likes."""
+        while not self._ended.is_set():
+            with self._lock:
+                beat, ttl_s = self.session.heartbeat(), self.session.ttl_s()
+            self._send(beat)
+            self._ended.wait(min(HEARTBEAT_MAX_S, (ttl_s or HEARTBEAT_MAX_S) * HEARTBEAT_FRACTION, 1.0))
+
+    def _report(self, kind: str, lease: int, **fields: Any) -> None:
+        with self._lock:
+            text = self.session.report(kind, lease, **fields)
+        self._send(text)
+
+    # Attempts
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _begin(self, lease: Lease) -> None:
+        if self._stopping.is_set():
+            self._report("release", lease.lease)
+            return
+        self._idle.clear()
+        self._loop.call_soon_threadsafe(self._start, Job(lease))
+
+    def _start(self, job: Job) -> None:
+        self._jobs[job.lease_id] = (job, self._loop.create_task(self._attempt(job)))
+
+    def _halt(self, lease: int) -> None:
+        def stop() -> None:
+            known = self._jobs.get(lease)
+            if known is not None:
+                known[0].stop()
+                known[1].cancel()
+
+        self._loop.call_soon_threadsafe(stop)
+
+    async def _attempt(self, job: Job) -> None:
+        kind, said = await self._outcome(job)
+        self._jobs.pop(job.lease_id, None)
+        self.handled += 1
+        self._report(kind, job.lease_id, **said)
+        if not self._jobs:
+            self._idle.set()
+
+    async def _outcome(self, job: Job) -> tuple[str, dict[str, Any]]:
+        """What to report of an attempt, whatever happens in it."""
+        try:
+            async with asyncio.timeout(job.timeout_s):
+                result = await self._call(job)
+            text = json.dumps(result, allow_nan=False)
+        except asyncio.CancelledError:
+            return "release", {}
+        except TimeoutError:
+            return "fail", {"class": "timeout", "message": f"no result within {job.timeout_s} s"}
+        except Exception as error:  # noqa: BLE001 - a handler may raise anything
+            return _failure(error)
+        if len(text) > RESULT_BYTES_MAX:
+            said = f"The result is too large: {len(text)} bytes, where {RESULT_BYTES_MAX} can be stored."
+            return "fail", {"class": "permanent", "message": said}
+        return "complete", {"result": result}
+
+    async def _call(self, job: Job) -> Any:
+        context = TaskContext(job)
+        if inspect.iscoroutinefunction(self._handler):
+            waiting: Awaitable[Any] = self._handler(context, job.payload)
+            return await waiting
+        return await self._loop.run_in_executor(self._threads, self._handler, context, job.payload)
+
+
+def _failure(error: Exception) -> tuple[str, dict[str, Any]]:
+    """What to report of an attempt that ended in an exception."""
+    match error:
+        case Reject():
+            return "release", {"retry_after": error.retry_after}
+        case CancelTask():
+            return "fail", {"class": "cancelled", "message": str(error)}
+        case Permanent():
+            return "fail", {"class": "permanent", "message": error.message}
+        case Retryable():
+            return "fail", {"class": "error", "message": error.message, "retry_after": error.retry_after}
+        case _:
+            return "fail", {"class": "error", "message": f"{type(error).__name__}: {error}"[:500]}
+
+
+def socket_url(url: str) -> str:
+    """Where workers of a server connect."""
+    parts = urlsplit(url)
+    scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme)
+    if scheme not in {"ws", "wss"} or not parts.netloc:
+        raise SchedulerError(f"{url!r} is no address of a server: http://host:port")
+    return urlunsplit((scheme, parts.netloc, f"{parts.path.rstrip('/')}/ws/worker/", "", ""))
+
+
+def load_handler(path: str) -> Handler:
+    """The function that `module:name` names. Raises SchedulerError."""
+    module, _, name = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SchedulerError(f"There is no handler {path!r}: {error}") from None
+    if not callable(found):
+        raise SchedulerError(f"{path!r} is not a function.")
+    handler: Handler = found
+    return handler
+
+
+def main(words: list[str] | None = None) -> int:
+    """The command line. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m scheduler.sdk.worker", description="Run a remote worker.")
+    parser.add_argument("handler", help="module:function")
+    parser.add_argument("--url", default=os.environ.get("CRONOQ_URL", "http://127.0.0.1:8000"))
+    parser.add_argument("--pool", required=True)
+    parser.add_argument("--slots", type=int, default=8)
+    parser.add_argument("--token", default=None, help="default: the environment's CRONOQ_TOKEN")
+    parser.add_argument("--label", action="append", default=[], metavar="NAME=VALUE")
+    said = parser.parse_args(words)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        handler = load_handler(said.handler)
+        labels = dict(label.split("=", 1) for label in said.label)
+        worker = Worker(said.url, said.pool, handler, slots=said.slots, token=said.token, labels=labels)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: worker.stop())
+        worker.run()
+    except SchedulerError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - for the person at the terminal
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""What every worker must do, tried on the reference worker and on one in another language."""

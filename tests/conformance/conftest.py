@@ -1,0 +1,268 @@
+"""A served product with an engine, a line that can be cut, and workers of each kind as processes."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from django.db.models import F
+from pytest_django import DjangoDbBlocker
+
+from scheduler.engine.runner import Engine
+from scheduler.models import Lease, Pool, Worker
+from scheduler.services.tenants import add_tenant
+from scheduler.services.tokens import create_token, forget_tokens
+from tests.support import database
+from tests.support.processes import ROOT, Running, environment, running
+from tests.support.server import running_server
+from tests.support.waiting import wait_until
+from tests.support.work import make_pool
+
+TTL_S = 2.0
+SCRIPT = Path(__file__).parent / "worker.mjs"
+POOL = "remote"
+
+
+class Line:
+    """A TCP line to the server that a test cuts or stalls. It goes on to wherever `target` is."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self._open = threading.Event()
+        self._open.set()
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where it begins."""
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def cut(self) -> None:
+        """Break every connection; new ones are let through."""
+        pairs, self._pairs = self._pairs, []
+        for each in (end for pair in pairs for end in pair):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
+        """Let nothing through in either direction, and no connection end."""
+        self._open.clear()
+        try:
+            yield
+        finally:
+            self._open.set()
+
+    def close(self) -> None:
+        """End."""
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            self._open.wait()
+            try:
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                near.close()
+                continue
+            self._pairs.append((near, far))
+            for ends in ((near, far), (far, near)):
+                threading.Thread(target=self._carry, args=ends, daemon=True).start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                self._open.wait()
+                sink.sendall(data)
+        for each in (source, sink):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        source.close()
+
+
+@dataclass(slots=True)
+class Site:
+    """A served product. `token` may submit and work for acme."""
+
+    url: str
+    database_url: str
+    token: str
+    rival: str
+    folder: Path
+    api: httpx2.Client
+    started: int = field(default=0)
+
+    def submit(self, *payloads: Any, **fields: Any) -> list[int]:
+        """Tasks with these payloads."""
+        tasks = [{"pool": POOL, "payload": payload, **fields} for payload in payloads]
+        answer = self.api.post("/tasks/batch", json={"tasks": tasks})
+        assert answer.status_code == 202, answer.text
+        return [task["id"] for task in answer.json()["tasks"]]
+
+    def task(self, task: int) -> dict[str, Any]:
+        """A task as it is now."""
+        found: dict[str, Any] = self.api.get(f"/tasks/{task}").json()
+        return found
+
+    def ended(self, task: int, *, within_s: float = 30.0) -> dict[str, Any]:
+        """A task when it has ended."""
+        found: dict[str, Any] = self.api.get(f"/tasks/{task}/wait", params={"timeout_s": within_s}).json()
+        return found
+
+    def wait_for(self, task: int, state: str, *, timeout_s: float = 20.0) -> dict[str, Any]:
+        """A task as soon as it is in a state."""
+        wait_until(lambda: self.task(task)["state"] == state, timeout_s=timeout_s, what=f"task {task} to be {state}")
+        return self.task(task)
+
+    def wait_for_renewal(self, task: int) -> dict[str, Any]:
+        """A task whose worker really has it: it has renewed the lease."""
+        renewed = Lease.objects.filter(task_id=task, expires_at__gt=F("started_at") + timedelta(seconds=TTL_S + 0.1))
+        wait_until(renewed.exists, what=f"the lease of task {task} to be renewed")
+        return self.task(task)
+
+    @contextmanager
+    def worker(
+        self, kind: str, *, url: str | None = None, slots: int = 8, token: str | None = None, **changes: str
+    ) -> Iterator[Running]:
+        """A worker that offers its slots."""
+        before = set(Worker.objects.filter(kind="remote").values_list("pk", flat=True))
+        with self.worker_coming_up(kind, url=url, slots=slots, token=token, **changes) as program:
+            new = Worker.objects.filter(kind="remote").exclude(pk__in=before).exclude(slots={})
+            wait_until(lambda: program.process.poll() is not None or new.exists(), timeout_s=60, what=program.text())
+            assert program.process.poll() is None, program.text()
+            yield program
+
+    @contextmanager
+    def worker_coming_up(
+        self,
+        kind: str,
+        *,
+        url: str | None = None,
+        slots: int = 8,
+        token: str | None = None,
+        pool: str = POOL,
+        labels: str = "",
+        skew_s: str = "0",
+    ) -> Iterator[Running]:
+        """A worker that was started."""
+        self.started += 1
+        words = [url or self.url, token or self.token, pool, str(slots), *labels.split()]
+        output = self.folder / f"worker-{self.started}"
+        with running([*command(kind), *words], output, environ=environment(SKEW_S=skew_s), cwd=ROOT) as program:
+            yield program
+            with suppress(ProcessLookupError):
+                program.process.send_signal(signal.SIGCONT)
+
+
+def port_of(url: str) -> int:
+    """The port in an address."""
+    return int(url.rpartition(":")[2])
+
+
+def command(kind: str) -> list[str]:
+    """What starts a worker of a kind."""
+    if kind == "python":
+        return [sys.executable, "-m", "tests.conformance.worker"]
+    flags = ["--no-warnings", *([] if kind == "node-poll" else socket_flags() or [])]
+    return [str(shutil.which("node")), *flags, str(SCRIPT), kind.removeprefix("node-")]
+
+
+@cache
+def socket_flags() -> list[str] | None:
+    """What Node needs to have a websocket; None when it has none."""
+    node = shutil.which("node")
+    for flags in ([], ["--experimental-websocket"]):
+        said = subprocess.run(
+            [str(node), *flags, "-e", "process.exit(typeof WebSocket === 'function' ? 0 : 1)"],
+            check=False,
+            capture_output=True,
+        )
+        if said.returncode == 0:
+            return flags
+    return None
+
+
+@pytest.fixture(scope="package")
+def site(
+    django_db_setup: str, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """The product, served, with an engine that leads."""
+    with django_db_blocker.unblock():
+        try:
+            for slug in ("acme", "globex"):
+                add_tenant(slug, actor="test")
+            scopes = ["submit", "read", "work", "operate"]
+            token, rival = (create_token(scopes=scopes, tenant=t, actor="test").text for t in ("acme", "globex"))
+            make_pool(POOL, executor="remote", slots=100, lease_ttl_s=TTL_S, backoff_initial_s=0.0)
+            with running_server(database.url_of(django_db_setup)) as url, engine_in_a_thread():
+                headers = {"Authorization": f"Bearer {token}"}
+                with httpx2.Client(base_url=f"{url}/api/v1", headers=headers, timeout=70, trust_env=False) as api:
+                    yield Site(
+                        url, database.url_of(django_db_setup), token, rival, tmp_path_factory.mktemp("workers"), api
+                    )
+        finally:
+            database.empty_tables(django_db_setup)
+            forget_tokens()
+
+
+@contextmanager
+def engine_in_a_thread() -> Iterator[None]:
+    """An engine that leads, on a loop of its own."""
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+    engine = Engine()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(engine.run(stop)))
+    thread.start()
+    try:
+        wait_until(lambda: engine.leading, timeout_s=30, what="the engine to lead")
+        yield
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+@pytest.fixture(scope="package", params=["python", "node-poll", "node-socket"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """A kind of worker; those in Node only where there is Node."""
+    kind = str(request.param)
+    if kind != "python" and shutil.which("node") is None:
+        pytest.skip("There is no Node.js on this machine.")
+    if kind == "node-socket" and socket_flags() is None:
+        pytest.skip("This Node.js has no WebSocket built in.")
+    return kind
+
+
+@pytest.fixture
+def pool() -> Pool:
+    """The pool of remote workers."""
+    return Pool.objects.get(name=POOL)
+
+
+@pytest.fixture
+def line(site: Site) -> Iterator[Line]:
+    """A line to the server."""
+    made = Line(port_of(site.url))
+    yield made
+    made.close()

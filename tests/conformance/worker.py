@@ -1,0 +1,95 @@
+"""The reference worker with the handler that the conformance cases ask for.
+
+python -m tests.conformance.worker URL TOKEN POOL SLOTS [NAME=VALUE ...]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from scheduler.sdk.context import TaskContext
+from scheduler.sdk.errors import Permanent, Retryable
+from scheduler.sdk.worker import CancelTask, Reject, Worker
+
+REFUSED_ONCE: set[int] = set()
+
+
+class TwiceWorker(Worker):
+    """Reports twice what is to be reported twice."""
+
+    def _report(self, kind: str, lease: int, **fields: Any) -> None:
+        with self._lock:
+            text = self.session.report(kind, lease, **fields)
+        for _ in range(2 if lease in TWICE else 1):
+            self._send(text)
+
+
+TWICE: set[int] = set()
+
+
+async def handle(ctx: TaskContext, payload: Any) -> Any:  # noqa: C901, PLR0911, PLR0912 - one case after the other
+    """What a task asks for."""
+    match payload:
+        case {"do": "echo", "value": value}:
+            return value
+        case {"do": "seen"}:
+            seen = {name: getattr(ctx, name) for name in ("attempt", "kind", "key", "pool", "tenant", "degraded")}
+            return {**seen, "task": ctx.id, "tags": dict(ctx.tags)}
+        case {"do": "upstream"}:
+            return ctx.upstream
+        case {"do": "flaky", "times": times}:
+            if ctx.attempt <= times:
+                raise RuntimeError("not yet")
+            return ctx.attempt
+        case {"do": "retry_after", "seconds": seconds}:
+            if ctx.attempt == 1:
+                raise Retryable("later", retry_after=seconds)
+            return ctx.attempt
+        case {"do": "permanent"}:
+            raise Permanent("no use")
+        case {"do": "cancel"}:
+            raise CancelTask("not wanted any more")
+        case {"do": "reject"}:
+            if ctx.id not in REFUSED_ONCE:
+                REFUSED_ONCE.add(ctx.id)
+                raise Reject("not now")
+            return ctx.attempt
+        case {"do": "hold"}:
+            await asyncio.Event().wait()
+        case {"do": "sleep", "seconds": seconds}:
+            await asyncio.sleep(seconds)
+            return ctx.attempt
+        case {"do": "stubborn", "seconds": seconds}:
+            # Holds the loop, as careless user code does.
+            threading.Event().wait(seconds)
+            return "too late"
+        case {"do": "large", "bytes": size}:
+            return "x" * size
+        case {"do": "nul"}:
+            return "a\x00b"
+        case {"do": "twice"}:
+            TWICE.add(ctx.lease_id)
+            return ctx.attempt
+    raise Permanent(f"unknown: {payload}")
+
+
+def main() -> None:
+    """Run until told to stop."""
+    url, token, pool, slots, *labels = sys.argv[1:]
+    skew_s = float(os.environ.get("SKEW_S", "0"))
+    real = time.time
+    time.time = lambda: real() + skew_s
+    named = dict(label.split("=", 1) for label in labels)
+    worker = TwiceWorker(url, pool, handle, slots=int(slots), token=token, labels=named, grace=10.0)
+    signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+    worker.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The workers' socket: who is let in, and what is said to those who are not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from channels.db import database_sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.db import connections
+
+from cronoq_app.asgi import application
+from scheduler.services.tokens import create_token
+from tests.support.work import make_pool, make_tenant
+
+pytestmark = pytest.mark.usefixtures("live_database")
+
+HELLO = {"type": "hello", "protocol": 1, "owner": "me", "pools": ["p"], "slots": 2}
+
+
+def talk(*messages: dict[str, Any]) -> list[Any]:
+    """What comes back, until there is a word for each message or the socket is closed with a code."""
+
+    async def whole() -> list[Any]:
+        client = WebsocketCommunicator(application, "/ws/worker/")
+        try:
+            assert (await client.connect(timeout=20))[0]
+            heard: list[Any] = []
+            for message in messages:
+                await client.send_to(text_data=json.dumps(message))
+                output = await client.receive_output(timeout=20)
+                heard.append(json.loads(output["text"]))
+                if heard[-1]["type"] == "error":
+                    heard.append((await client.receive_output(timeout=20))["code"])
+            await client.disconnect()
+        finally:
+            await database_sync_to_async(connections.close_all)()
+        return heard
+
+    return asyncio.run(whole())
+
+
+def test_a_worker_is_let_in_by_its_token_and_told_its_id() -> None:
+    make_tenant()
+    make_pool(executor="remote")
+    token = create_token(scopes=["work"], tenant="acme", actor="test").text
+    ready, beat, stale = talk(
+        HELLO | {"token": token},
+        {"type": "heartbeat", "leases": [5]},
+        {"type": "complete", "lease_id": 5, "result": 1},
+    )
+    assert (ready["type"], ready["granted_slots"], ready["protocol"]) == ("ready", {"p": 2}, 1)
+    assert (beat["kept"], beat["lost"]) == ([], [5])
+    assert (stale["type"], stale["stale"], stale["code"]) == ("settled", True, "stale_lease")
+
+
+@pytest.mark.parametrize(
+    ("changes", "scopes", "code"),
+    [
+        ({"token": "cq_unknown_0123456789abcdef"}, ["work"], 4401),
+        ({}, ["read"], 4403),
+        ({"protocol": 9}, ["work"], 4406),
+        ({"pools": ["nowhere"]}, ["work"], 4400),
+        ({"type": "drain"}, ["work"], 4400),
+    ],
+)
+def test_others_hear_why_not(changes: dict[str, Any], scopes: list[str], code: int) -> None:
+    make_tenant()
+    make_pool(executor="remote")
+    token = create_token(scopes=scopes, tenant="acme", actor="test").text
+    error, closed = talk({**HELLO, "token": token, **changes})
+    assert (error["type"], closed) == ("error", code)

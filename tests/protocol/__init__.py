@@ -1,0 +1,1 @@
+"""The worker protocol without any I/O."""

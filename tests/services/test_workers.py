@@ -1,0 +1,49 @@
+"""Remote workers as the services know them: what one is given, keeps and may speak for."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from scheduler.policy.remote import Claim
+from scheduler.policy.types import LeaseId, Outcome, WorkerId
+from scheduler.services import workers
+from scheduler.services.settle import Report, settle
+from scheduler.services.tokens import Principal
+from tests.support.work import HandWorker, make_pool, make_tenant, state_of, submit_tasks
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+GATEWAY = WorkerId(str(uuid.uuid4()))
+
+
+def test_a_lease_is_claimed_once_kept_by_its_own_and_settled() -> None:
+    acme, globex = make_tenant(), make_tenant("globex")
+    pool = make_pool(executor="remote")
+    caller = Principal(acme, "acme", frozenset({"work"}), None, "t")
+    known = workers.register(caller, owner="me", slots={"p": 2}, labels={"gpu": "yes"}, gateway=GATEWAY)
+    assert known.declared == {pool: 2}
+    [task] = submit_tasks(acme, payload='{"n": 1}', tags={"a": "b"}, labels={"gpu": "yes"})
+    submit_tasks(globex)
+    leader = HandWorker({})
+    assert [each.worker for each in leader.dispatch().leased] == [known.id]
+    [given] = workers.claim(GATEWAY)
+    assert (given.pool, given.tenant, given.task.task, given.task.payload) == ("p", "acme", task, '{"n": 1}')
+    assert (given.task.tags, given.task.attempt) == ('{"a": "b"}', 1)
+    assert workers.claim(GATEWAY) == []
+    lease = given.task.lease
+    mine, theirs = Claim(lease, acme, None), Claim(lease, globex, None)
+    elsewhere = Claim(lease, acme, frozenset({"other"}))
+    assert list(workers.renew([mine])) == [lease]
+    assert workers.renew([theirs]) == workers.renew([elsewhere]) == {}
+    assert workers.own([mine, Claim(LeaseId(lease + 9), None, None)]) == {lease}
+    assert workers.own([theirs, elsewhere]) == set()
+    assert workers.strays(known, [lease]) == []
+    alive, held = workers.beat(GATEWAY, [known.id])
+    assert (alive, [each.lease for each in held]) == ({known.id: False}, [lease])
+    settle([Report(lease, Outcome.SUCCEEDED, result="1")])
+    assert state_of(task) == "succeeded"
+    workers.withdraw(GATEWAY, [known.id])
+    submit_tasks(acme)
+    assert leader.dispatch().leased == ()
