@@ -53,7 +53,7 @@ class Verdict:
         if broken:
             end = f"{broken} of {len(self.promises)} promises were broken."
         else:
-            end = f"All {len(self.promises)} promises were kept." if self.promises else "Nothing was promised."
+            end = "Every promise was kept." if self.promises else "Nothing was promised."
         facts = [("", name, value) for name, value in self.facts]
         title = f"{self.rehearsal}: {self.story} ({minutes(self.took_s)})"
         return "\n".join([title, "", *_aligned(rows), *(["", *_aligned(facts)] if facts else []), "", end])
