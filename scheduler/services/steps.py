@@ -77,9 +77,9 @@ def count_steps(submissions: Sequence[Submission]) -> None:
 
 
 def demands_of(wanted: Collection[Needs]) -> dict[Needs, DemandId]:
-    """The ids of what these tasks need."""
+    """The ids of what these tasks need; new ones are added in one order, lest two submissions wait for each other."""
     found: dict[Needs, DemandId] = {}
-    for needs in wanted:
+    for needs in sorted(wanted, key=lambda each: (*each[:3], each.run or 0, each.writes)):
         base = submit_store.demand_id(needs.resources, priced=needs.priced, labels=needs.labels)
         found[needs] = base if needs.run is None else store.demand_of_run(needs.run, base, writes=needs.writes)
     return found

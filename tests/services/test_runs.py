@@ -8,11 +8,12 @@ from scheduler.errors import Conflict, Refused
 from scheduler.models import Demand, Run, Task
 from scheduler.policy.admission import Submission
 from scheduler.policy.runs import Asked, KillScope, RunState
-from scheduler.policy.types import RunId, TenantId
+from scheduler.policy.types import ResourceId, RunId, TenantId
 from scheduler.reads.why import why
 from scheduler.services.kill import kill, kill_run, lift
 from scheduler.services.run_tending import tend_runs
 from scheduler.services.runs import create_run, finish_run, pause_run, resume_run
+from scheduler.services.steps import Needs, demands_of
 from scheduler.services.submit import submit
 from tests.support.work import HandWorker, make_pool, make_tenant, state_of, submit_tasks
 
@@ -152,3 +153,13 @@ def test_demands_of_runs_have_ids_of_their_own_kind() -> None:
     plain, of_run = Demand.objects.order_by("-id")
     assert plain.id > 0 > of_run.id
     assert of_run.base_id == plain.id
+
+
+def test_what_steps_need_is_added_in_one_order_whatever_order_they_come_in() -> None:
+    run = make_run(make_tenant())
+    limits = [(), (ResourceId(7),), (ResourceId(7), ResourceId(9))]
+    kinds = [(each, priced) for each in limits for priced in (False, True)]
+    needs = [Needs(each, priced, (), of, writes=False) for of in (run, None) for each, priced in kinds]
+    found = demands_of(list(reversed(needs)))
+    shared = [found[each] for each in needs if each.run is None]
+    assert shared == sorted(shared)

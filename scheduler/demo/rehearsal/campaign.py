@@ -74,10 +74,11 @@ class Campaign:
             {"name": "tools", "executor": "python", "config": handler, "initial": 64, "max": 64, **slots},
         )
         for slug in sorted({session.tenant for session in self.sessions}):
-            quota: dict[str, Any] = {"start_rate": STARTS_PER_S, "start_burst": STARTS_BURST}
+            quota = {"start_rate": STARTS_PER_S, "start_burst": STARTS_BURST}
+            made = await call("POST", "/tenants", {"slug": slug, "quota": quota})
             if slug == self.poor:
-                quota["monthly_budget_usd"] = POOR_BUDGET_USD
-            await call("POST", "/tenants", {"slug": slug, "quota": quota})
+                money = {"version": made["version"], "limit_usd": POOR_BUDGET_USD}
+                await call("PATCH", f"/tenants/{slug}/budget", money)
         for _ in range(ENGINES):
             await self.on.start_engine()
 
