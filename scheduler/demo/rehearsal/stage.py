@@ -117,6 +117,7 @@ async def _start_provider(
     folder: Path, options: Sequence[str], environ: Mapping[str, str], programs: list[Program]
 ) -> str:
     file = folder / "provider.url"
+    await asyncio.to_thread(file.unlink, missing_ok=True)  # of a rehearsal before, in a folder that is kept
     words = ["-m", "scheduler.demo.provider_sim", "--url-file", str(file), *options]
     program = Program("provider", words, environ, folder / "provider.log")
     programs.append(program)
