@@ -106,8 +106,8 @@ async def _within_caps(story: Campaign) -> list[Promise]:
         if page["next_cursor"] is None:
             break
         cursor = f"&cursor={page['next_cursor']}"
-    over = [run for run in runs if float(run["used"]["cost_usd"]) > float(run["caps"]["max_cost_usd"])]
-    dearest = max((float(run["used"]["cost_usd"]) for run in runs), default=0.0)
+    over = [run for run in runs if _usd(run["used"]["cost_usd"]) > float(run["caps"]["max_cost_usd"])]
+    dearest = max((_usd(run["used"]["cost_usd"]) for run in runs), default=0.0)
     budget = await call("GET", f"/tenants/{story.poor}/budget")
     spent, limit = float(budget["spent_usd"]), float(budget["limit_usd"])
     held = sum(session.state == "held" for session in story.sessions)
@@ -179,3 +179,8 @@ def _spans(task: Mapping[str, Any]) -> list[tuple[float, float]]:
 
 def _seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
+
+
+def _usd(text: str | None) -> float:
+    """Dollars; nothing spent yet is none."""
+    return float(text or 0)

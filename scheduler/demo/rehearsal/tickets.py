@@ -23,9 +23,10 @@ from scheduler.demo.rehearsal.stage import Stage, stage
 STORY: Final = "10,000 support tickets of a business day, and a prompt that costs twice as much"
 TICKETS: Final = 10_000
 BATCH: Final = 50
-BURSTS: Final = 8
+BURSTS: Final = 12
 """The day's tickets come in so many bursts."""
-DAY_S: Final = 120.0
+DAY_S: Final = 60.0
+"""No burst comes before its hour, nor before the one before has been worked off, as nights do it in a longer day."""
 PROVIDER_PER_S: Final = 150.0
 PROVIDER_AT_ONCE: Final = 50
 CALL_S: Final = 0.15
@@ -36,11 +37,11 @@ CAPABLE: Final = ("sim-large", "2.00", "8.00")
 CLASSIFY_TOKENS: Final = (200, 10)
 DRAFT_TOKENS: Final = (600, 150)
 PENDING_MAX: Final = 6_000
-REGRESSION_AT: Final = 0.4
+REGRESSION_AT: Final = 0.3
 """The part of the day after which the new prompt is in force."""
-BUDGET_SLACK: Final = 1.35
+BUDGET_SLACK: Final = 1.55
 """The budget in terms of what a normal day costs; with the new prompt to the end it would be overrun."""
-ALERT_AT: Final = 0.8
+ALERT_AT: Final = 0.7
 GIVE_UP_S: Final = 400.0
 
 
@@ -112,14 +113,14 @@ class Tickets:
     async def _submit_all(self) -> None:
         loop = asyncio.get_running_loop()
         began_s, batches = loop.time(), math.ceil(self.day.count / BATCH)
+        burst = 0
         for n in range(batches):
-            # Tickets come in bursts: those of one hour together, then nothing until the next.
-            burst = n * BURSTS // batches
-            await asyncio.sleep(max(0.0, began_s + burst * DAY_S * self._scale() / BURSTS - loop.time()))
-            if n >= batches * REGRESSION_AT and self.day.alerted_at is None:
-                self.day.wasteful = True
-            first = n * BATCH
-            tickets = range(first, min(first + BATCH, self.day.count))
+            if n * BURSTS // batches > burst:
+                burst = n * BURSTS // batches
+                await asyncio.sleep(max(0.0, began_s + burst * DAY_S * self._scale() / BURSTS - loop.time()))
+                await self._until_quiet()
+            self.day.wasteful = n >= batches * REGRESSION_AT and self.day.alerted_at is None
+            tickets = range(n * BATCH, min((n + 1) * BATCH, self.day.count))
             await self._submit([task for ticket in tickets for task in self._tasks(ticket)])
 
     def _scale(self) -> float:
@@ -162,11 +163,18 @@ class Tickets:
             await asyncio.sleep(0.5)
 
     async def _until_quiet(self) -> None:
+        """Until what came in has been worked off, or the money is gone and nothing more starts."""
         while True:
-            totals = (await self.on.api.call("GET", "/snapshot"))["body"]["totals"]
-            if not any(totals[name] for name in ("waiting", "running", "blocked", "retrying") if name in totals):
+            counts = await self._open_tasks()
+            budget = await self.on.api.call("GET", f"/tenants/{TENANT}/budget")
+            if not counts or (float(budget["left_usd"]) < normal_usd() and float(budget["reserved_usd"]) == 0):
                 return
             await asyncio.sleep(0.5)
+
+    async def _open_tasks(self) -> bool:
+        """Whether any task has not ended."""
+        wanted = "&".join(f"state={state}" for state in ("ready", "running", "blocked", "retrying", "scheduled"))
+        return bool((await self.on.api.call("GET", f"/tasks?limit=1&{wanted}"))["tasks"])
 
     async def _tell(self) -> None:
         while True:
