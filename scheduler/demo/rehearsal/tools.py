@@ -38,11 +38,11 @@ async def refund(ctx: Any, payload: dict[str, Any]) -> dict[str, Any]:
     resumed = ctx.checkpoint is not None and ctx.checkpoint.get("order") == payload["order"]
     await ctx.save_checkpoint({"stage": "paying", "order": payload["order"]})
     receipt = ctx.receipt("refund")
-    claimed = await receipt.claim(f"refund of {payload['order']}")
-    if claimed.done:
-        return {"refund": claimed.receipt, "resumed": resumed, "repeated": True}
+    await receipt.claim(f"refund of {payload['order']}")
+    if receipt.is_done:
+        return {"refund": receipt.value, "resumed": resumed, "repeated": True}
     # `new`, or `unknown` because whoever claimed it died: the same key makes the same refund, so asking again is safe.
-    paid = await _pay(claimed.key, payload["order"])
+    paid = await _pay(receipt.key, payload["order"])
     if payload.get("dies") and ctx.attempt == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     await receipt.commit(paid)
