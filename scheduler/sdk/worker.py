@@ -141,11 +141,6 @@ class Worker:
         self._ended = threading.Event()
         self._socket: ClientConnection | None = None
 
-    @property
-    def worker_id(self) -> str | None:
-        """The id by which the server knows it."""
-        return self.session.worker
-
     # Running
 
     def run(self) -> None:
