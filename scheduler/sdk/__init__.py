@@ -10,6 +10,9 @@
 Importing it needs no Django and touches nothing; `Scheduler.start` does that, in the process that calls it.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from scheduler.sdk.context import TaskContext
 from scheduler.sdk.declarations import (
     AutoscaleConfig,
@@ -29,10 +32,14 @@ from scheduler.sdk.remote.client import AsyncClient, Client
 from scheduler.sdk.scheduler import Scheduler
 from scheduler.sdk.snapshot import PoolSnapshot
 
+if TYPE_CHECKING:
+    from scheduler.sdk.worker import CancelTask, Reject, Worker
+
 __all__ = [
     "ApiError",
     "AsyncClient",
     "AutoscaleConfig",
+    "CancelTask",
     "Client",
     "Codec",
     "Dep",
@@ -44,6 +51,7 @@ __all__ = [
     "Pool",
     "PoolSnapshot",
     "Priority",
+    "Reject",
     "Resource",
     "RetryPolicy",
     "Retryable",
@@ -54,4 +62,15 @@ __all__ = [
     "TaskContext",
     "TaskFailed",
     "TaskHandle",
+    "Worker",
 ]
+
+_OF_WORKERS = frozenset({"CancelTask", "Reject", "Worker"})
+
+
+def __getattr__(name: str) -> Any:
+    """The remote worker's names on first use: its module is a program of its own as well."""
+    if name in _OF_WORKERS:
+        return getattr(import_module("scheduler.sdk.worker"), name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

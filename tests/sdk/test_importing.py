@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from scheduler import sdk
 from tests.support.processes import ROOT, environment
 
 LOOK = "import json, sys; from scheduler import sdk; sdk.Scheduler([]); print(json.dumps(sorted(sys.modules)))"
@@ -27,3 +28,9 @@ def test_importing_the_sdk_needs_no_django_and_leaves_no_files(tmp_path: Path) -
     assert "scheduler.sdk.embedded" not in ours
     assert not names & {"django", "psycopg", "channels", "ninja", "cronoq_app"}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_worker_is_there_on_first_use_and_other_names_are_not() -> None:
+    assert sdk.Worker.__module__ == "scheduler.sdk.worker"
+    assert {name for name in sdk.__all__ if not hasattr(sdk, name)} == set()
+    assert not hasattr(sdk, "Wroker")
