@@ -47,8 +47,8 @@ fmt: setup ## format the code and apply the safe fixes
 bench: setup ## measure; ARGS="drain latency" picks scenarios
 	$(MANAGE) bench $(ARGS)
 
-rehearse: setup ## play one failure through on purpose: NAME=
-	$(MANAGE) rehearse $(NAME)
+rehearse: setup ## play a bad day through: NAME=campaign or tickets, ARGS="--scale 0.1"
+	$(MANAGE) rehearse $(NAME) $(ARGS)
 
 browser: setup ## only the tests that drive a browser
 	$(PYTEST) -m browser $(ARGS)
