@@ -9,6 +9,7 @@ from pydantic import Field
 
 from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.fields import Moment, Number, Reason, Text, Usd, Version
+from scheduler.api.money_fields import nano, usd
 from scheduler.policy.books import AlertRow, CostRow, PriceRow, PriceSettings, TargetRow
 from scheduler.policy.money import format_usd, parse_usd
 from scheduler.reads.money import BudgetDetail, CostReport
@@ -31,9 +32,7 @@ class BudgetEditIn(In):
     def changes(self) -> dict[str, Any]:
         """What was given, by the names of the service."""
         given = self.model_fields_set
-        found: dict[str, Any] = {
-            name: _nano(getattr(self, field)) for field, name in _AMOUNTS.items() if field in given
-        }
+        found: dict[str, Any] = {name: nano(getattr(self, field)) for field, name in _AMOUNTS.items() if field in given}
         if "top_up" in found:
             found["top_up"] = found["top_up"] or 0
         if self.alert_at is not None:
@@ -85,16 +84,16 @@ def present_budget(found: BudgetDetail) -> BudgetOut:
         tenant=found.slug,
         version=found.version,
         period=PeriodOut(start=moment(found.starts_at), end=moment(found.ends_at), time_zone=found.time_zone),
-        monthly_limit_usd=_usd(found.monthly),
-        limit_usd=_usd(found.limit),
+        monthly_limit_usd=usd(found.monthly),
+        limit_usd=usd(found.limit),
         spent_usd=format_usd(found.spent),
         reserved_usd=format_usd(found.reserved),
-        left_usd=_usd(left),
+        left_usd=usd(left),
         projected_usd=format_usd(found.projected),
         top_up_usd=format_usd(found.top_up) if found.top_up else None,
         top_up_until=at(found.top_up_until),
         alert_at=list(found.alert_at),
-        target_usd_per_success=_usd(found.success_target),
+        target_usd_per_success=usd(found.success_target),
     )
 
 
@@ -119,9 +118,9 @@ class PriceIn(In):
             provider=self.provider,
             input=parse_usd(self.input_usd_per_mtok),
             output=parse_usd(self.output_usd_per_mtok),
-            cache_read=_nano(self.cache_read_usd_per_mtok),
-            cache_write=_nano(self.cache_write_usd_per_mtok),
-            cache_write_1h=_nano(self.cache_write_1h_usd_per_mtok),
+            cache_read=nano(self.cache_read_usd_per_mtok),
+            cache_write=nano(self.cache_write_usd_per_mtok),
+            cache_write_1h=nano(self.cache_write_1h_usd_per_mtok),
             valid_from=None if self.from_ is None else self.from_.timestamp(),
             valid_to=None if self.to is None else self.to.timestamp(),
         )
@@ -148,7 +147,7 @@ class PriceEditIn(In):
             field = f"{name}_usd_per_mtok"
             value = getattr(self, field)
             if field in given and (value is not None or name.startswith("cache")):
-                found[name] = _nano(value)
+                found[name] = nano(value)
         if self.from_ is not None:
             found["valid_from"] = self.from_.timestamp()
         if "to" in given:
@@ -187,9 +186,9 @@ def present_price(row: PriceRow) -> PriceOut:
         provider=s.provider,
         input_usd_per_mtok=format_usd(s.input),
         output_usd_per_mtok=format_usd(s.output),
-        cache_read_usd_per_mtok=_usd(s.cache_read),
-        cache_write_usd_per_mtok=_usd(s.cache_write),
-        cache_write_1h_usd_per_mtok=_usd(s.cache_write_1h),
+        cache_read_usd_per_mtok=usd(s.cache_read),
+        cache_write_usd_per_mtok=usd(s.cache_write),
+        cache_write_1h_usd_per_mtok=usd(s.cache_write_1h),
         valid_from=moment(s.valid_from or 0.0),
         valid_to=at(s.valid_to),
         version=row.version,
@@ -245,7 +244,7 @@ def _cost(row: CostRow, target: int | None) -> CostOut:
         waste_share=round(row.waste / row.cost, 4) if row.cost else None,
         successes=row.successes,
         usd_per_success=format_usd(-(-row.cost // row.successes)) if row.successes else None,
-        target_usd_per_success=_usd(target),
+        target_usd_per_success=usd(target),
     )
 
 
@@ -317,11 +316,3 @@ class TargetsOut(Out):
 def present_target(row: TargetRow, secret: str | None = None) -> TargetOut:
     """The target as it is sent."""
     return TargetOut(id=row.id, tenant=row.tenant, url=row.url, secret=secret)
-
-
-def _usd(nano: int | None) -> str | None:
-    return None if nano is None else format_usd(nano)
-
-
-def _nano(text: str | None) -> int | None:
-    return None if text is None else parse_usd(text)

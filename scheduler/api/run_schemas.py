@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
 
 from scheduler.api.answers import In, Out, at, moment
-from scheduler.api.fields import Json, Number, Reason, Text, Version
-from scheduler.api.money_fields import Usd, nano, usd
+from scheduler.api.fields import Json, Number, Reason, Text, Usd, Version
+from scheduler.api.money_fields import nano, usd
 from scheduler.errors import FieldError, Refused
 from scheduler.policy.payload import fault_in_json
 from scheduler.policy.receipts import ClaimAnswer

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
 from scheduler.api.answers import In, Out
-from scheduler.api.fields import Number, Reason, Text, Version, Whole
-from scheduler.api.money_fields import Usd, nano, usd
+from scheduler.api.fields import Number, Reason, Text, Usd, Version, Whole
+from scheduler.api.money_fields import nano, usd
 from scheduler.policy.declarations import QuotaSettings
 from scheduler.reads.tenants import TenantDetail
 
@@ -23,13 +23,23 @@ class QuotaIn(In):
     max_steps_per_run: Annotated[Whole, Field(ge=1)] | None = Field(None, description="Steps of a run (20)")
     max_width_per_run: Annotated[Whole, Field(ge=1)] | None = Field(None, description="Steps of a run at once (8)")
     max_cost_per_run_usd: Usd | None = Field(None, description="Dollars that a run may cost")
+    monthly_budget_usd: Usd | None = Field(None, description="Dollars for a calendar month in the tenant's zone")
+    alert_at: list[Number] = Field(default=[], description="Parts of the month's budget at which its owner is told")
 
     def by_name(self) -> dict[str, Any]:
-        """What was given, by the names of `QuotaSettings`."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
+        """The limits given, by the names of `QuotaSettings`."""
+        given = {name: getattr(self, name) for name in self.model_fields_set if name not in _OF_MONEY}
         if "max_cost_per_run_usd" in given:
             given["max_cost_per_run_nano"] = nano(given.pop("max_cost_per_run_usd"))
         return given
+
+    def of_money(self) -> dict[str, Any]:
+        """What was given about the month's budget, by the names of the service."""
+        given = {_OF_MONEY[name]: getattr(self, name) for name in self.model_fields_set if name in _OF_MONEY}
+        return given | ({"limit": nano(given["limit"])} if "limit" in given else {})
+
+
+_OF_MONEY: Final = {"monthly_budget_usd": "limit", "alert_at": "alert_at"}
 
 
 class TenantIn(In):
@@ -45,6 +55,10 @@ class TenantIn(In):
     def limits(self) -> QuotaSettings:
         """Its limits."""
         return QuotaSettings(**({} if self.quota is None else self.quota.by_name()))
+
+    def budget(self) -> dict[str, Any]:
+        """What is said of its month's budget."""
+        return {} if self.quota is None else self.quota.of_money()
 
 
 class TenantEditIn(In):
@@ -64,6 +78,10 @@ class TenantEditIn(In):
         limits = {} if self.quota is None else self.quota.by_name()
         return {name: value for name, value in named.items() if value is not None} | limits
 
+    def budget(self) -> dict[str, Any]:
+        """What is said of its month's budget."""
+        return {} if self.quota is None else self.quota.of_money()
+
 
 class QuotaOut(Out):
     """A tenant's own limits; null is none."""
@@ -75,6 +93,8 @@ class QuotaOut(Out):
     max_steps_per_run: int | None
     max_width_per_run: int | None
     max_cost_per_run_usd: str | None
+    monthly_budget_usd: str | None
+    alert_at: list[float]
 
 
 class UseOut(Out):
@@ -122,6 +142,8 @@ def present_tenant(found: TenantDetail) -> TenantOut:
             max_steps_per_run=quota.max_steps_per_run,
             max_width_per_run=quota.max_width_per_run,
             max_cost_per_run_usd=usd(quota.max_cost_per_run_nano),
+            monthly_budget_usd=usd(found.monthly_nano),
+            alert_at=list(found.alert_at),
         ),
         use=UseOut(
             in_flight=found.in_flight,

@@ -13,7 +13,7 @@ from scheduler.api.tenant_schemas import TenantEditIn, TenantIn, TenantOut, Tena
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
 from scheduler.reads.tenants import list_tenants, tenant_detail
-from scheduler.services.tenants import add_tenant, edit_tenant
+from scheduler.services.budgets import change_tenant, declare_tenant
 from scheduler.services.tokens import create_token, revoke_token
 
 router = Router(tags=["tenants"])
@@ -40,15 +40,15 @@ def post_tenant(request: HttpRequest, body: TenantIn) -> HttpResponse:
     """Declare a tenant."""
 
     def act() -> tuple[int, TenantOut]:
-        add_tenant(
+        declare_tenant(
             body.slug,
+            budget=body.budget(),
             name=body.name,
             weight=body.weight,
             time_zone=body.time_zone,
             quota=body.limits(),
             actor=caller_of(request).actor,
             reason=body.reason,
-            source="api",
         )
         return 201, present_tenant(tenant_detail(body.slug, None))
 
@@ -60,7 +60,7 @@ def post_tenant(request: HttpRequest, body: TenantIn) -> HttpResponse:
 def patch_tenant(request: HttpRequest, slug: str, body: TenantEditIn) -> HttpResponse:
     """Change a tenant's weight, status, name or limits. 409 with both versions when it was changed meanwhile."""
     actor = caller_of(request).actor
-    edit_tenant(slug, body.version, body.changes(), actor=actor, reason=body.reason, source="api")
+    change_tenant(slug, body.version, body.changes(), budget=body.budget(), actor=actor, reason=body.reason)
     ring()
     return respond(200, present_tenant(tenant_detail(slug, None)))
 

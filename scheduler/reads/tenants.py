@@ -23,6 +23,8 @@ class TenantDetail:
     time_zone: str
     version: int
     quota: QuotaSettings
+    monthly_nano: int | None
+    alert_at: tuple[float, ...]
     in_flight: int
     queued: int
     start_level: float | None
@@ -55,6 +57,8 @@ def _detail(row: TenantRow, use: TenantUse) -> TenantDetail:
         time_zone=row.time_zone,
         version=row.version,
         quota=row.quota,
+        monthly_nano=row.monthly_nano,
+        alert_at=row.alert_at,
         in_flight=use.in_flight,
         queued=use.queued,
         start_level=None if row.quota.start_rate is None else Quota(_in_use(row, use), use.now).level,

@@ -13,6 +13,7 @@ from scheduler.policy.periods import period_at
 from scheduler.policy.types import TenantId, TenantView
 from scheduler.services.alerts import raise_passed
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
+from scheduler.services.tenants import add_tenant, edit_tenant
 from scheduler.store import accounts
 from scheduler.store import money as store
 
@@ -33,6 +34,25 @@ def open_periods(tenants: Sequence[TenantView], now: float) -> dict[TenantId, Te
     ]
     opened = store.open_budgets(periods)
     return {tenant: replace(views[tenant], budget=budget) for tenant, budget in opened.items()}
+
+
+def declare_tenant(slug: str, *, budget: Mapping[str, Any], actor: str, reason: str = "", **settings: Any) -> None:
+    """Declare a tenant with `settings` as `add_tenant` takes them, and its budget as `edit_budget` does, or neither."""
+    with transaction.atomic():
+        row = add_tenant(slug, actor=actor, reason=reason, source="api", **settings)
+        if budget:
+            edit_budget(slug, row.version, budget, actor=actor, reason=reason, source="api")
+
+
+def change_tenant(
+    slug: str, version: int, changes: Mapping[str, Any], *, budget: Mapping[str, Any], actor: str, reason: str = ""
+) -> None:
+    """Change a tenant as `edit_tenant` does, and its budget as `edit_budget` does, or neither."""
+    with transaction.atomic():
+        if changes or not budget:
+            version = edit_tenant(slug, version, changes, actor=actor, reason=reason, source="api").version
+        if budget:
+            edit_budget(slug, version, budget, actor=actor, reason=reason, source="api")
 
 
 def edit_budget(

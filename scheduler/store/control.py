@@ -20,7 +20,7 @@ _SQL: Final = queries.load("control.sql")
 
 @dataclass(frozen=True, slots=True)
 class TenantRow:
-    """A tenant as declared."""
+    """A tenant as declared. `monthly_nano` is what it may spend in a month, `alert_at` parts of it that are told."""
 
     id: TenantId
     slug: str
@@ -30,6 +30,8 @@ class TenantRow:
     time_zone: str
     version: int
     quota: QuotaSettings
+    monthly_nano: int | None
+    alert_at: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def load_tenants(slugs: Sequence[str] | None = None) -> list[TenantRow]:
 
 
 def _tenant(row: queries.Row) -> TenantRow:
-    tenant, slug, name, weight, status, time_zone, version, *limits = row
+    tenant, slug, name, weight, status, time_zone, version, monthly, alert_at, *limits = row
     start_rate, start_burst, max_in_flight, max_queued, steps, width, cost_nano = limits
     quota = QuotaSettings(
         start_rate=start_rate,
@@ -89,7 +91,8 @@ def _tenant(row: queries.Row) -> TenantRow:
         max_width_per_run=width,
         max_cost_per_run_nano=cost_nano,
     )
-    return TenantRow(TenantId(tenant), slug, name, weight, status, time_zone, version, quota)
+    named = (TenantId(tenant), slug, name, weight, status, time_zone, version)
+    return TenantRow(*named, quota, monthly_nano=monthly, alert_at=tuple(alert_at))
 
 
 def load_run_quota(tenant: TenantId) -> RunQuota:

@@ -56,6 +56,20 @@ def test_a_budget_is_set_topped_up_and_shown_to_its_owner_alone(site: Site, admi
     assert AuditEvent.objects.filter(action="budget.edit", subject="tenant:acme").count() == 2
 
 
+def test_a_tenant_is_declared_with_its_budget_or_not_at_all(admin: httpx2.Client) -> None:
+    quota = {"start_rate": 5, "monthly_budget_usd": "12.5", "alert_at": [0.5]}
+    made = admin.post("/tenants", json={"slug": "paying", "quota": quota}).json()
+    assert (made["quota"]["monthly_budget_usd"], made["quota"]["alert_at"], made["version"]) == ("12.50", [0.5], 2)
+    assert admin.get("/tenants/paying/budget").json()["limit_usd"] == "12.50"
+    edit = {"version": 2, "quota": {"monthly_budget_usd": None, "max_in_flight": 3}}
+    changed = admin.patch("/tenants/paying", json=edit).json()
+    assert (changed["quota"]["monthly_budget_usd"], changed["quota"]["max_in_flight"]) == (None, 3)
+    assert admin.patch("/tenants/paying", json=edit).json()["code"] == "version_conflict"
+    bad = admin.post("/tenants", json={"slug": "broke", "quota": {"alert_at": [2.0], "monthly_budget_usd": "1"}})
+    assert (bad.status_code, bad.json()["code"]) == (422, "bad_budget")
+    assert admin.get("/tenants/broke").status_code == 404
+
+
 def test_bad_budgets_are_refused_with_what_to_do(admin: httpx2.Client) -> None:
     version = admin.get("/tenants/globex/budget").json()["version"]
     for edit in ({"alert_at": [0.0]}, {"top_up_usd": "5"}, {"limit_usd": "5", "top_up_usd": "5"}):

@@ -24,7 +24,7 @@ def test_a_run_is_stored_with_what_its_tenant_lets_it_have(api: httpx2.Client, r
     assert (got["state"], got["goal"], got["used"]) == (
         "active",
         {"order": 1017},
-        {"steps": 0, "tokens": 0, "attempts": 0, "cost_usd": "0"},
+        {"steps": 0, "tokens": 0, "attempts": 0, "cost_usd": "0.00"},
     )
     assert got["caps"] == {
         "max_steps": 3,
@@ -43,7 +43,7 @@ def test_the_same_key_gives_the_first_run_and_another_content_is_refused(api: ht
     assert second.json() == {"id": first.json()["id"], "state": "active", "duplicate": True}
     other = api.post("/runs", json={**asked, "goal": [2]})
     assert (other.status_code, other.json()["code"]) == (422, "key_reused")
-    assert api.get(f"/runs/{first.json()['id']}").json()["caps"]["max_cost_usd"] == "2.5"
+    assert api.get(f"/runs/{first.json()['id']}").json()["caps"]["max_cost_usd"] == "2.50"
 
 
 def test_steps_are_tasks_of_the_run_and_the_fourth_of_three_is_refused(api: httpx2.Client, run: int) -> None:
@@ -123,9 +123,9 @@ def test_a_tenants_quota_bounds_its_runs(site: Site, admin: httpx2.Client) -> No
     made = admin.post(
         "/tenants", json={"slug": "small", "quota": {"max_steps_per_run": 5, "max_cost_per_run_usd": "0.50"}}
     )
-    assert made.json()["quota"]["max_cost_per_run_usd"] == "0.5"
+    assert made.json()["quota"]["max_cost_per_run_usd"] == "0.50"
     usual = admin.post("/runs", json={"tenant": "small"}).json()["id"]
     caps = admin.get(f"/runs/{usual}").json()["caps"]
-    assert (caps["max_steps"], caps["max_cost_usd"]) == (5, "0.5")
+    assert (caps["max_steps"], caps["max_cost_usd"]) == (5, "0.50")
     more = admin.post("/runs", json={"tenant": "small", "caps": {"max_steps": 6}})
     assert (more.status_code, more.json()["code"]) == (422, "bad_caps")

@@ -74,11 +74,10 @@ class Campaign:
             {"name": "tools", "executor": "python", "config": handler, "initial": 64, "max": 64, **slots},
         )
         for slug in sorted({session.tenant for session in self.sessions}):
-            quota = {"start_rate": STARTS_PER_S, "start_burst": STARTS_BURST}
-            made = await call("POST", "/tenants", {"slug": slug, "quota": quota})
+            quota: dict[str, Any] = {"start_rate": STARTS_PER_S, "start_burst": STARTS_BURST}
             if slug == self.poor:
-                money = {"version": made["version"], "limit_usd": POOR_BUDGET_USD}
-                await call("PATCH", f"/tenants/{slug}/budget", money)
+                quota["monthly_budget_usd"] = POOR_BUDGET_USD
+            await call("POST", "/tenants", {"slug": slug, "quota": quota})
         for _ in range(ENGINES):
             await self.on.start_engine()
 

@@ -89,9 +89,8 @@ class Tickets:
         slots = {"min": 1, "initial": PROVIDER_AT_ONCE, "max": PROVIDER_AT_ONCE}
         pool = {"name": "llm", "executor": "llm", "config": config, "max_pending": PENDING_MAX, **slots}
         await call("POST", "/pools", pool)
-        made = await call("POST", "/tenants", {"slug": TENANT})
-        money = {"version": made["version"], "limit_usd": f"{self.day.budget_usd:.6f}", "alert_at": [ALERT_AT, 1.0]}
-        await call("PATCH", f"/tenants/{TENANT}/budget", money)
+        quota = {"monthly_budget_usd": f"{self.day.budget_usd:.6f}", "alert_at": [ALERT_AT, 1.0]}
+        await call("POST", "/tenants", {"slug": TENANT, "quota": quota})
         await self.on.start_engine()
 
     async def play(self) -> None:

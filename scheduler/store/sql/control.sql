@@ -1,6 +1,6 @@
 -- name: read_tenants
-SELECT id, slug, name, weight, status, time_zone, version, start_rate, start_burst, max_in_flight, max_queued,
-       max_steps_per_run, max_width_per_run, max_cost_per_run_nano
+SELECT id, slug, name, weight, status, time_zone, version, monthly_budget_nano, alert_at, start_rate, start_burst,
+       max_in_flight, max_queued, max_steps_per_run, max_width_per_run, max_cost_per_run_nano
 FROM tenant
 WHERE %(slugs)s::text[] IS NULL OR slug = ANY(%(slugs)s)
 ORDER BY slug;
