@@ -13,6 +13,7 @@ from tests.conftest import LiveDatabase
 from tests.support.processes import ROOT, environment
 
 
+@pytest.mark.acceptance
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("name", "scale"), [("campaign", "0.02"), ("tickets", "0.04")])
 def test_a_rehearsal_keeps_its_promises(name: str, scale: str, live_database: LiveDatabase, tmp_path: Path) -> None:
