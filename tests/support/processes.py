@@ -48,15 +48,16 @@ def environment(**changes: str | None) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Running:
-    """One started program. Its output, both streams, is in ``output``."""
+    """One started program. Its output, both streams, is in ``output`` from ``begins`` on; others wrote before it."""
 
     process: subprocess.Popen[bytes]
     output: Path
     mark: str
+    begins: int = 0
 
     def text(self) -> str:
         """Return what it has said so far."""
-        return self.output.read_text(encoding="utf-8", errors="replace")
+        return self.output.read_bytes()[self.begins :].decode(errors="replace")
 
     def wait(self, timeout_s: float = 30.0) -> int:
         """Return its exit status."""
@@ -85,6 +86,7 @@ def running(command: Sequence[str], output: Path, *, environ: Mapping[str, str],
     """Start a program in a session of its own; it and everything it started is killed at the end."""
     mark = uuid.uuid4().hex
     with output.open("ab") as sink:
+        begins = sink.tell()
         process = subprocess.Popen(
             command,
             cwd=cwd,
@@ -94,7 +96,7 @@ def running(command: Sequence[str], output: Path, *, environ: Mapping[str, str],
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    program = Running(process, output, mark)
+    program = Running(process, output, mark, begins)
     try:
         yield program
     finally:
