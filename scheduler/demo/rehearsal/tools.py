@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import httpx2 as httpx
 
-from scheduler.engine.executors.base import Permanent
+from scheduler.engine.executors.base import Permanent, Retryable
 
 PAYMENTS: Final = "REHEARSAL_PAYMENTS"
 TIMEOUT_S: Final = 10.0
@@ -38,7 +38,9 @@ async def refund(ctx: Any, payload: dict[str, Any]) -> dict[str, Any]:
     resumed = ctx.checkpoint is not None and ctx.checkpoint.get("order") == payload["order"]
     await ctx.save_checkpoint({"stage": "paying", "order": payload["order"]})
     receipt = ctx.receipt("refund")
-    await receipt.claim(f"refund of {payload['order']}")
+    answer = await receipt.claim(f"refund of {payload['order']}")
+    if answer == "in_progress":
+        raise Retryable("another step is at this refund", retry_after=1.0)
     if receipt.is_done:
         return {"refund": receipt.value, "resumed": resumed, "repeated": True}
     # `new`, or `unknown` because whoever claimed it died: the same key makes the same refund, so asking again is safe.
