@@ -209,7 +209,8 @@ def _scene(memory: Memory, present: store.Present) -> Scene:
         needs = front.demands.get(key.demand)
         if needs is not None and len(amounts) == len(needs.resources):
             waiting[key] = (Waiting(present.now, amounts, expected_s, number=present.lanes[key].ready),)
-    tenants = {key.tenant: TenantView(key.tenant) for key in {*waiting, *memory.learned.arrivals.amounts}}
+    running = {entry.lane for entry in present.in_flight}
+    tenants = {key.tenant: TenantView(key.tenant) for key in {*waiting, *running, *memory.learned.arrivals.amounts}}
     return Scene(
         now=present.now,
         pools=present.pools,

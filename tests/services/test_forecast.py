@@ -181,6 +181,17 @@ def test_a_limit_and_a_long_lane_are_foretold_from_their_front(
     assert curve.raw_at(2_900).p50_s == float("inf"), "beyond the horizon"
 
 
+def test_a_tenant_of_which_nothing_waits_and_something_runs_is_looked_ahead_of_too(
+    seasoned: tuple[TenantId, PoolId, HandWorker, Memory],
+) -> None:
+    tenant, _, worker, memory = seasoned
+    submit_tasks(make_tenant("others"))
+    assert len(worker.start()) == 1
+    submit_tasks(tenant, 3)
+    again(memory)
+    assert published_forecast() is not None
+
+
 def test_an_old_forecast_is_not_shown(seasoned: tuple[TenantId, PoolId, HandWorker, Memory]) -> None:
     state = ForecastState.objects.get(name="published")
     state.body["as_of"] -= 100.0

@@ -15,7 +15,7 @@ SESSIONS: Final = 2_000
 TENANTS: Final = 40
 STARTS_PER_S: Final = 5.0
 STARTS_BURST: Final = 10.0
-ARRIVALS_PER_S: Final = 100.0
+ARRIVALS_PER_S: Final = 30.0
 CAMPAIGN_STARTS: Final = 100
 """What the tenant of the campaign starts within one second."""
 PROVIDER_PER_S: Final = 60.0
