@@ -1,18 +1,28 @@
 -- name: renew_leases
--- Extend this worker's leases; the answer says which are still current and which were told to stop.
+-- Extend this worker's leases; the answer says which are still current and which were told to stop. Whatever takes several
+-- leases takes them in the order of their ids, lest a renewal and a settlement wait for each other.
+WITH held AS MATERIALIZED (
+    SELECT lease_id FROM lease
+    WHERE worker_id = %(worker)s::uuid AND lease_id = ANY(%(leases)s::bigint[])
+    ORDER BY lease_id FOR NO KEY UPDATE
+)
 UPDATE lease l
 SET expires_at = clock_timestamp() + make_interval(secs => q.lease_ttl_s)
-FROM pool q
-WHERE q.id = l.pool_id AND l.worker_id = %(worker)s::uuid AND l.lease_id = ANY(%(leases)s)
+FROM held h, pool q
+WHERE l.lease_id = h.lease_id AND q.id = l.pool_id
 RETURNING l.lease_id, l.cancel_requested_at IS NOT NULL;
 
 -- name: pick_up_leases
 -- Leases that another engine's plan gave to this worker, with what is needed to run them.
-WITH mine AS (
-    UPDATE lease SET picked_up = true
-    WHERE worker_id = %(worker)s::uuid AND NOT picked_up
-    RETURNING lease_id, task_id, attempt, pool_id, tenant_id, extract(epoch FROM timeout_at - started_at)::float8 AS timeout_s,
-              degraded, demand_id, reserved_nano, capped, model
+WITH given AS MATERIALIZED (
+    SELECT lease_id FROM lease WHERE worker_id = %(worker)s::uuid AND NOT picked_up ORDER BY lease_id FOR NO KEY UPDATE
+),
+mine AS (
+    UPDATE lease l SET picked_up = true
+    FROM given g WHERE l.lease_id = g.lease_id
+    RETURNING l.lease_id, l.task_id, l.attempt, l.pool_id, l.tenant_id,
+              extract(epoch FROM l.timeout_at - l.started_at)::float8 AS timeout_s,
+              l.degraded, l.demand_id, l.reserved_nano, l.capped, l.model
 )
 SELECT m.lease_id, m.task_id, m.attempt, m.pool_id, m.tenant_id, t.kind, t.key, m.timeout_s,
        extract(epoch FROM p.deadline_at)::float8, %(worker)s::text,

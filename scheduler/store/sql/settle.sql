@@ -7,9 +7,12 @@ WITH report AS (
                          %(retry_afters_s)s::float8[], %(usages)s::jsonb[])
         AS r(lease_id, outcome, failure_class, message, retry_after_s, usage)
 ),
+held AS MATERIALIZED (
+    SELECT l.lease_id FROM lease l JOIN report r ON r.lease_id = l.lease_id ORDER BY l.lease_id FOR UPDATE OF l
+),
 ended AS (
-    DELETE FROM lease l USING report r
-    WHERE l.lease_id = r.lease_id AND (NOT %(expired_only)s::boolean OR l.expires_at < clock_timestamp())
+    DELETE FROM lease l USING held h, report r
+    WHERE l.lease_id = h.lease_id AND r.lease_id = h.lease_id AND (NOT %(expired_only)s::boolean OR l.expires_at < clock_timestamp())
       AND NOT (%(unclaimed_only)s::boolean AND l.picked_up)
     RETURNING l.*, r.outcome, r.failure_class, r.message, r.retry_after_s, r.usage
 ),

@@ -34,10 +34,14 @@ RETURNING id::text, draining;
 
 -- name: claim_given
 -- Leases that plans gave to workers of this gateway and that nobody has come for yet, with what is needed to run them.
-WITH mine AS (
+WITH given AS MATERIALIZED (
+    SELECT l.lease_id FROM lease l JOIN worker w ON w.id = l.worker_id
+    WHERE NOT l.picked_up AND w.gateway_id = %(gateway)s::uuid
+    ORDER BY l.lease_id FOR NO KEY UPDATE OF l
+),
+mine AS (
     UPDATE lease l SET picked_up = true
-    FROM worker w
-    WHERE NOT l.picked_up AND w.id = l.worker_id AND w.gateway_id = %(gateway)s::uuid
+    FROM given g WHERE l.lease_id = g.lease_id
     RETURNING l.lease_id, l.task_id, l.attempt, l.pool_id, l.tenant_id, l.worker_id,
               extract(epoch FROM l.timeout_at - l.started_at)::float8 AS timeout_s, l.degraded, l.demand_id,
               l.reserved_nano, l.capped, l.model
@@ -64,14 +68,18 @@ WHERE worker_id = ANY(%(workers)s::uuid[]) AND picked_up;
 -- name: renew_remote
 -- Extend leases of remote workers, for those who may speak for them: a tenant for its own workers, `*` for all, and only
 -- in the pools that its token names (NULL: any). A lease that is missing from the answer is not theirs any more.
+WITH held AS MATERIALIZED (
+    SELECT l.lease_id
+    FROM unnest(%(leases)s::bigint[], %(tenants)s::bigint[], %(pools)s::text[]) AS n(lease_id, tenant_id, pools)
+    JOIN lease l ON l.lease_id = n.lease_id
+    JOIN pool q ON q.id = l.pool_id AND (n.pools IS NULL OR q.name = ANY(n.pools::text[]))
+    JOIN worker w ON w.id = l.worker_id AND w.kind = 'remote' AND (n.tenant_id IS NULL OR w.tenant_id = n.tenant_id)
+    ORDER BY l.lease_id FOR NO KEY UPDATE OF l
+)
 UPDATE lease l
 SET expires_at = clock_timestamp() + make_interval(secs => q.lease_ttl_s)
-FROM unnest(%(leases)s::bigint[], %(tenants)s::bigint[], %(pools)s::text[]) AS n(lease_id, tenant_id, pools)
-CROSS JOIN pool q
-CROSS JOIN worker w
-WHERE l.lease_id = n.lease_id AND q.id = l.pool_id AND w.id = l.worker_id AND w.kind = 'remote'
-  AND (n.tenant_id IS NULL OR w.tenant_id = n.tenant_id)
-  AND (n.pools IS NULL OR q.name = ANY(n.pools::text[]))
+FROM held h, pool q
+WHERE l.lease_id = h.lease_id AND q.id = l.pool_id
 RETURNING l.lease_id,
           CASE WHEN l.cancel_requested_at IS NOT NULL THEN 1 WHEN l.timeout_at < clock_timestamp() THEN 2 ELSE 0 END,
           l.degraded, extract(epoch FROM l.expires_at)::float8;
