@@ -13,7 +13,6 @@ from typing import Any, Final
 import orjson
 import psycopg
 import pytest
-from channels.db import database_sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.db import connections
 
@@ -27,6 +26,7 @@ from scheduler.policy.types import TenantId
 from scheduler.services.events import announce, forget_events, publish
 from scheduler.services.tokens import create_token, forget_tokens, revoke_token
 from tests.conftest import LiveDatabase
+from tests.support import loops
 from tests.support.work import HandWorker, make_pool, make_tenant, submit_tasks
 
 Frame = dict[str, Any]
@@ -74,14 +74,7 @@ async def close_code(client: WebsocketCommunicator) -> int:
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run it, and close what the sockets' thread opened: the test client keeps Channels from doing so."""
-
-    async def whole() -> None:
-        try:
-            await scenario()
-        finally:
-            await database_sync_to_async(connections.close_all)()
-
-    asyncio.run(whole())
+    loops.run(scenario())
 
 
 def succeed_all(worker: HandWorker) -> None:

@@ -13,7 +13,6 @@ from channels.db import database_sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
-from django.db import connections
 from django.test import Client
 
 from cronoq_app.asgi import application
@@ -24,6 +23,7 @@ from scheduler.live.newest import newest
 from scheduler.models import Snapshot
 from tests.conftest import LiveDatabase
 from tests.live import sample
+from tests.support import loops
 
 ORIGIN = "http://testserver"
 
@@ -68,14 +68,7 @@ def beat_of(frame: str | bytes) -> dict[str, str]:
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run it, and close what the sockets' thread opened: the test client keeps Channels from doing so."""
-
-    async def whole() -> None:
-        try:
-            await scenario()
-        finally:
-            await database_sync_to_async(connections.close_all)()
-
-    asyncio.run(whole())
+    loops.run(scenario())
 
 
 def test_a_stranger_is_accepted_and_told_to_sign_in() -> None:

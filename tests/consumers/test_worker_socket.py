@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
-from channels.db import database_sync_to_async
 from channels.testing import WebsocketCommunicator
-from django.db import connections
 
 from cronoq_app.asgi import application
 from scheduler.services.tokens import create_token
+from tests.support import loops
 from tests.support.work import make_pool, make_tenant
 
 pytestmark = pytest.mark.usefixtures("live_database")
@@ -25,21 +23,18 @@ def talk(*messages: dict[str, Any]) -> list[Any]:
 
     async def whole() -> list[Any]:
         client = WebsocketCommunicator(application, "/ws/worker/")
-        try:
-            assert (await client.connect(timeout=20))[0]
-            heard: list[Any] = []
-            for message in messages:
-                await client.send_to(text_data=json.dumps(message))
-                output = await client.receive_output(timeout=20)
-                heard.append(json.loads(output["text"]))
-                if heard[-1]["type"] == "error":
-                    heard.append((await client.receive_output(timeout=20))["code"])
-            await client.disconnect()
-        finally:
-            await database_sync_to_async(connections.close_all)()
+        assert (await client.connect(timeout=20))[0]
+        heard: list[Any] = []
+        for message in messages:
+            await client.send_to(text_data=json.dumps(message))
+            output = await client.receive_output(timeout=20)
+            heard.append(json.loads(output["text"]))
+            if heard[-1]["type"] == "error":
+                heard.append((await client.receive_output(timeout=20))["code"])
+        await client.disconnect()
         return heard
 
-    return asyncio.run(whole())
+    return loops.run(whole())
 
 
 def test_a_worker_is_let_in_by_its_token_and_told_its_id() -> None:

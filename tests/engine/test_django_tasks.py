@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,6 +22,7 @@ from scheduler.tasks_backend import CronoqBackend, priority_class
 from tests.conftest import LiveDatabase
 from tests.engine.running import attempts_of, engine
 from tests.engine.sample_django_tasks import add, add_async, fail_until, returns_what_is_no_json
+from tests.support import loops
 from tests.support.waiting import wait_until
 from tests.support.work import make_pool, make_tenant, submit_tasks
 
@@ -77,7 +77,7 @@ def test_it_can_be_enqueued_and_asked_for_from_async_code() -> None:
         result = await add.aenqueue(1, 1)
         return await add.aget_result(result.id)
 
-    assert asyncio.run(both()).args == [1, 1]
+    assert loops.run(both()).args == [1, 1]
 
 
 def test_it_is_enqueued_with_the_caller_s_transaction_or_not_at_all() -> None:
