@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from pytest_django import DjangoDbBlocker
 
 from scheduler import conf
+from scheduler.store.submit import forget_demands
 from tests.support import database
 
 # How fast an example ran says more about the machine than about the code.
@@ -30,6 +31,13 @@ def django_db_setup(request: pytest.FixtureRequest, django_db_blocker: DjangoDbB
     worker = getattr(request.config, "workerinput", {"workerid": "main"})["workerid"]
     with django_db_blocker.unblock(), database.test_database(worker) as name:
         yield name
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> Iterator[None]:
+    """What this process remembers of rows must not outlive them: however a test's tables are emptied."""
+    yield
+    forget_demands()
 
 
 @pytest.fixture

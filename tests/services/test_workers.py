@@ -13,7 +13,7 @@ from scheduler.services.settle import Report, settle
 from scheduler.services.tokens import Principal
 from tests.support.work import HandWorker, make_pool, make_tenant, state_of, submit_tasks
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.usefixtures("live_database")
 
 GATEWAY = WorkerId(str(uuid.uuid4()))
 
