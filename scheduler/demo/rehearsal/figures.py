@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from scheduler.replay.summary import quantile as nearest_rank
+
 
 def quantile(values: Sequence[float], part: float) -> float:
     """The smallest value that at least `part` of them do not exceed; NaN of none."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(part * len(ordered)) - 1)] if ordered else math.nan
+    return nearest_rank(sorted(values), part) if values else math.nan
 
 
 def jain(shares: Sequence[float]) -> float:

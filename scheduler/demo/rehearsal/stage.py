@@ -49,7 +49,7 @@ class Stage:
         program = Program(name, [_manage(), "engine"], self.environ, self.folder / f"{name}.log")
         self.programs.append(program)
         self.engines.append(program)
-        await self._until(lambda: self._is_registered(program), program)
+        await until(lambda: self._is_registered(program), program)
         return program
 
     async def provider(self, path: str, body: object | None = None) -> Any:
@@ -64,9 +64,6 @@ class Stage:
         status, answer = await self.api.ask("GET", "/snapshot")
         workers = answer["body"]["workers"] if status == 200 else []  # noqa: PLR2004 - there is one
         return any(str(worker["name"]).endswith(f":{program.pid}") for worker in workers)
-
-    async def _until(self, condition: Callable[[], Any], program: Program) -> None:
-        await until(condition, program)
 
 
 async def until(condition: Callable[[], Any], program: Program, timeout_s: float = READY_TIMEOUT_S) -> None:
