@@ -62,7 +62,8 @@ class HandWorker:
         heartbeat.register(self.id, name="hand", kind="engine", slots=slots)
 
     def dispatch(self, starts_max: int = 500) -> Dispatched:
-        """Plan once, as this worker."""
+        """Plan once, as this worker, which is alive: however slow the machine, it was seen just now."""
+        heartbeat.renew(self.id, [])
         return dispatch(me=self.id, starts_max=starts_max)
 
     def start(self) -> list[LeasedTask]:

@@ -13,7 +13,10 @@ WITH turn AS MATERIALIZED (
 SELECT r.id, r.kind, s.level, extract(epoch FROM s.level_at)::float8, r.rate, r.burst, r.permits, r.margin, s.factor,
        extract(epoch FROM s.blocked_until)::float8, extract(epoch FROM r.changes_at)::float8, r.ceilings::text,
        extract(epoch FROM s.open_until)::float8, s.paused_at IS NOT NULL
-FROM turn CROSS JOIN resource_in_force r JOIN resource_state s ON s.resource_id = r.id
+FROM resource_in_force r JOIN resource_state s ON s.resource_id = r.id
+-- Known before any row is read, so that the turn is taken even where there are no limits. As one more table to join it
+-- would come last in some plans, and never where the first has no rows.
+WHERE (SELECT count(*) FROM turn) = 1
 ORDER BY r.id
 FOR UPDATE OF s;
 
