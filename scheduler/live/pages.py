@@ -85,12 +85,17 @@ def _task(board: Board, pool: str) -> dict[str, Any]:
     return {"row": None if found is None else rows.pool_row(found, found.waiting)}
 
 
+def _still(_board: Board, _scope: str) -> dict[str, Any]:
+    return {}
+
+
 LIVE_PAGES: Final[Mapping[str, LivePage]] = {
     "overview": LivePage("live/overview.html", _overview),
     "pools": LivePage("live/pools.html", _pools),
     "pool": LivePage("live/pool.html", _pool),
     "task": LivePage("live/task.html", _task),
     "resources": LivePage("live/resources.html", _resources),
+    "still": LivePage("live/still.html", _still),
 }
 
 

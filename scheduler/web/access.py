@@ -14,13 +14,26 @@ from django.urls import reverse
 VIEW_CONSOLE: Final = "scheduler.view_console"
 OPERATE_POOL: Final = "scheduler.operate_pool"
 VIEW_PAYLOAD: Final = "scheduler.view_payload"
+EDIT_RESOURCE: Final = "scheduler.edit_resource_limit"
+OPERATE_TASK: Final = "scheduler.operate_task"
+OPERATE_RUN: Final = "scheduler.operate_run"
+EDIT_SCHEDULE: Final = "scheduler.edit_schedule"
+OPERATE_WORKER: Final = "scheduler.operate_worker"
+EDIT_TENANT: Final = "scheduler.edit_tenant"
+EDIT_BUDGET: Final = "scheduler.edit_budget"
+TOP_UP_BUDGET: Final = "scheduler.top_up_budget"
+EDIT_ACCESS: Final = "scheduler.edit_access"
+VIEW_AUDIT: Final = "scheduler.view_audit"
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 def needs(permission: str) -> Callable[[View[P]], View[P]]:
-    """Guard a view: an anonymous visitor is sent to sign in and comes back; anyone else without it is told its name."""
+    """Guard a view: an anonymous visitor is sent to sign in and comes back; anyone else without it is told its name.
+
+    The guarded view says what it asks for as `permission`, which the tests of every route read.
+    """
 
     def guard(view: View[P]) -> View[P]:
         @wraps(view)
@@ -32,6 +45,7 @@ def needs(permission: str) -> Callable[[View[P]], View[P]]:
                 raise PermissionDenied(permission)
             return view(request, *args, **kwargs)
 
+        guarded.permission = permission  # type: ignore[attr-defined]  # functions take attributes; their type does not say so
         return guarded
 
     return guard

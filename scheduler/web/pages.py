@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from scheduler.errors import NotFound
@@ -14,8 +14,7 @@ from scheduler.live.newest import newest
 from scheduler.reads.pool_why import longest_waiting
 from scheduler.reads.pools import pool_detail
 from scheduler.web.access import OPERATE_POOL, VIEW_CONSOLE, needs
-from scheduler.web.look import look_of
-from scheduler.web.shell import page
+from scheduler.web.shell import missing, page
 
 
 @require_safe
@@ -69,9 +68,5 @@ def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str
 
 def _no_such_pool(request: HttpRequest, name: str) -> HttpResponse:
     known = [pool.name for pool in newest.look().board.pools]
-    context = {
-        "look": look_of(request),
-        "what": f"There is no pool named “{name}”.",
-        "near": get_close_matches(name, known, n=3, cutoff=0.5),
-    }
-    return render(request, "404.html", context, status=404)
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    return missing(request, f"There is no pool named “{name}”.", near=near, near_at=reverse("ops:pools"))

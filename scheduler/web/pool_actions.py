@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -13,10 +12,10 @@ from scheduler.errors import NotFound, Refused
 from scheduler.reads.pools import pool_detail
 from scheduler.services.pools import pause_pool, resume_pool
 from scheduler.web.access import OPERATE_POOL, needs
+from scheduler.web.acting import actor_of, done, reason_of
 from scheduler.web.pages import pool_page
-from scheduler.web.toast import Toast, Undo, leave_toast
+from scheduler.web.toast import Toast, Undo
 
-REASON_CHARS_MAX: Final = 200
 ASK_WHY: Final = "Say why, so that the next person knows when to resume."
 
 
@@ -24,7 +23,7 @@ ASK_WHY: Final = "Say why, so that the next person knows when to resume."
 @needs(OPERATE_POOL)
 def pause(request: HttpRequest, name: str) -> HttpResponse:
     """Nothing new starts in the pool; what runs goes on. The reason is required: the next person will read it."""
-    reason = _reason(request)
+    reason = reason_of(request)
     if not reason:
         return pool_page(request, name, status=422, fault=ASK_WHY)
     try:
@@ -32,7 +31,7 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
         if before:
             fault = f"{before.by} paused it already: “{before.reason}”. Nothing was changed."
             return pool_page(request, name, status=409, reason=reason, fault=fault)
-        pause_pool(name, actor=_actor(request), reason=reason)
+        pause_pool(name, actor=actor_of(request), reason=reason)
     except NotFound:
         return pool_page(request, name)
     except Refused as refusal:
@@ -47,7 +46,7 @@ def resume(request: HttpRequest, name: str) -> HttpResponse:
     """Start again with what waits."""
     try:
         before = pool_detail(name).pause
-        resume_pool(name, actor=_actor(request), reason=_reason(request))
+        resume_pool(name, actor=actor_of(request), reason=reason_of(request))
     except NotFound:
         return pool_page(request, name)
     except Refused as refusal:
@@ -59,15 +58,4 @@ def resume(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _done(request: HttpRequest, name: str, toast: Toast) -> HttpResponse:
-    leave_toast(request, toast)
-    response = redirect("ops:pool", name=name)
-    response.status_code = 303
-    return response
-
-
-def _reason(request: HttpRequest) -> str:
-    return request.POST.get("reason", "").strip()[:REASON_CHARS_MAX]
-
-
-def _actor(request: HttpRequest) -> str:
-    return str(request.user.get_username())
+    return done(request, reverse("ops:pool", kwargs={"name": name}), toast)

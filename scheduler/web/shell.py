@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -23,8 +24,9 @@ DAY_SHOWN_AFTER_S: Final = 12 * 3600
 
 @dataclass(frozen=True, slots=True)
 class NavItem:
-    """One entry of the navigation. `key` also names the shortcut ``g`` + `letter`."""
+    """One entry of the navigation: ``g`` and its `letter` go there. Entries of one `group` stand together."""
 
+    group: str
     key: str
     label: str
     icon: str
@@ -33,21 +35,27 @@ class NavItem:
 
 
 NAVIGATION: Final = (
-    NavItem("overview", "Overview", "overview", "o", "ops:overview"),
-    NavItem("pools", "Pools", "pools", "p", "ops:pools"),
-    NavItem("resources", "Resources", "resources", "r", "ops:resources"),
+    NavItem("now", "overview", "Overview", "overview", "o", "ops:overview"),
+    NavItem("now", "pools", "Pools", "pools", "p", "ops:pools"),
+    NavItem("now", "resources", "Resources", "resources", "r", "ops:resources"),
 )
+
+STILL: Final = Key("still")
+"""The live body of a page on which nothing moves: it shows nothing, and keeps the connection, clock and notices."""
 
 
 def page(
-    request: HttpRequest, template: str, *, title: str, nav: str, live: Key, status: int = 200, **values: Any
+    request: HttpRequest, template: str, *, title: str, nav: str, live: Key = STILL, status: int = 200, **values: Any
 ) -> HttpResponse:
-    """The page with its first paint of the live body, drawn by the same code as every later frame."""
+    """The page with its first paint of the live body, drawn by the same code as every later frame.
+
+    A page without a live body is a picture of the moment it was loaded: lists that people select from do not move.
+    """
     frame, sight = newest.frame(live), newest.look()
     age_s = newest.age_s()
     context = {
         "title": title,
-        "nav": [{"item": item, "url": reverse(item.route), "here": item.key == nav} for item in NAVIGATION],
+        "nav": _navigation(nav),
         "look": look_of(request),
         "themes": THEMES,
         "toast": take_toast(request),
@@ -65,6 +73,20 @@ def page(
     response = render(request, template, context, status=status)
     response["Cache-Control"] = "no-store, private"
     return response
+
+
+def missing(request: HttpRequest, what: str, *, near: Sequence[str] = (), near_at: str = "") -> HttpResponse:
+    """The page that says that there is no such thing. `near` are names much like it, under the address `near_at`."""
+    context = {"look": look_of(request), "what": what, "near": near, "near_at": near_at}
+    return render(request, "404.html", context, status=404)
+
+
+def _navigation(here: str) -> list[dict[str, Any]]:
+    before = [""] + [item.group for item in NAVIGATION]
+    return [
+        {"item": item, "url": reverse(item.route), "here": item.key == here, "apart": place > 0 and item.group != group}
+        for place, (item, group) in enumerate(zip(NAVIGATION, before, strict=False))
+    ]
 
 
 def _notice(frame: Frame, age_s: float, *, lost: bool) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from scheduler.errors import NotFound
@@ -13,8 +12,7 @@ from scheduler.reads.tasks import task_detail, task_payload
 from scheduler.reads.why import why
 from scheduler.web import task_story
 from scheduler.web.access import VIEW_CONSOLE, VIEW_PAYLOAD, needs
-from scheduler.web.look import look_of
-from scheduler.web.shell import page
+from scheduler.web.shell import missing, page
 
 
 @require_safe
@@ -24,9 +22,8 @@ def task(request: HttpRequest, task_id: int) -> HttpResponse:
     try:
         found = task_detail(TaskId(task_id), None)
         explanation = why(TaskId(task_id), None)
-    except NotFound as missing:
-        context = {"look": look_of(request), "what": missing.detail}
-        return render(request, "404.html", context, status=404)
+    except NotFound as fault:
+        return missing(request, fault.detail)
     shown = request.user.has_perm(VIEW_PAYLOAD)
     documents = [("Payload", _payload(found.task.id)), ("Result", found.result)]
     return page(

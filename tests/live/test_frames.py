@@ -36,7 +36,7 @@ def test_ids_are_unique_on_a_page(key: Key) -> None:
     assert len(found) == len(set(found))
 
 
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.page)
+@pytest.mark.parametrize("key", [key for key in KEYS if key.page != "still"], ids=lambda key: key.page)
 def test_an_empty_system_and_no_snapshot_are_different_pages(key: Key) -> None:
     quiet = draw_page(key, read_board(5, sample.AS_OF_S, sample.quiet_body()))
     never = draw_page(key, EMPTY)

@@ -111,7 +111,7 @@ def test_work_that_needs_nothing_passes_a_blocked_head() -> None:
 def test_a_worker_not_seen_lately_gets_nothing() -> None:
     tenant, pool = make_tenant(), make_pool()
     submit_tasks(tenant)
-    worker = HandWorker({pool: 10})
+    HandWorker({pool: 10})
     with connection.cursor() as cursor:
         cursor.execute("UPDATE worker SET seen_at = now() - interval '1 hour'")
     assert HandWorker({}).dispatch().leased == ()

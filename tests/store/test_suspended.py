@@ -56,12 +56,10 @@ def test_a_transaction_that_others_wait_for_ends_when_it_stands_still(
 def test_the_turn_to_plan_is_taken_however_the_optimizer_reads_limits_of_which_there_are_none(
     shut: tuple[str, ...], rows: int
 ) -> None:
-    queries.run(
-        f"UPDATE pg_class SET reltuples = {rows}, relpages = 1 WHERE relname IN ('resource', 'resource_state')"
-    )
+    for table in ("resource", "resource_state"):
+        queries.run(f"UPDATE pg_class SET reltuples = {rows}, relpages = 1 WHERE relname = '{table}'")
     for way in shut:
         queries.run(f"SET LOCAL enable_{way} = off")
     assert dispatch.lock() == {}
-    assert queries.fetch_one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()") == (
-        1,
-    )
+    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+    assert queries.fetch_one(locks) == (1,)

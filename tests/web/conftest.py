@@ -24,6 +24,7 @@ PERMISSIONS = {
 PASSWORD = "correct horse battery staple"
 
 SignIn = Callable[[str], Client]
+WithPermissions = Callable[[set[str]], Client]
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +51,21 @@ def signed_in(person: Callable[[str], User]) -> SignIn:
         client = Client()
         if role != "anonymous":
             client.force_login(person(role))
+        return client
+
+    return sign_in
+
+
+@pytest.fixture
+def with_permissions(db: None) -> WithPermissions:
+    """Signs in somebody who holds exactly these, named with their app."""
+
+    def sign_in(permissions: set[str]) -> Client:
+        user = User.objects.create_user("somebody", password=PASSWORD)
+        codenames = {name.removeprefix("scheduler.") for name in permissions}
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        client = Client()
+        client.force_login(user)
         return client
 
     return sign_in
