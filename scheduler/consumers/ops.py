@@ -148,7 +148,7 @@ class OpsConsumer(AsyncWebsocketConsumer):
             await asyncio.wait_for(self.close(code), SEND_TIMEOUT_S)
 
     async def _verdict(self) -> Verdict:
-        answer: Verdict = await database_sync_to_async(verdict)(self._session_key())
+        answer: Verdict = await database_sync_to_async(verdict)(self._session_key(), self._slot.key)
         return answer
 
     def _session_key(self) -> str | None:

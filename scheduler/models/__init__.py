@@ -16,6 +16,7 @@ from scheduler.models.forecasts import ForecastLog, ForecastState, LearnedDurati
 from scheduler.models.graphs import TaskEdge, TaskGroup
 from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
 from scheduler.models.money import Alert, AlertTarget, Budget, LedgerEntry, Price
+from scheduler.models.people import BoundAccount
 from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
 from scheduler.models.routes import Route
 from scheduler.models.runs import Checkpoint, KillEpoch, Receipt, Run, RunAlert, RunIntake, RunUse
@@ -30,6 +31,7 @@ __all__ = [
     "Attempt",
     "AttemptFault",
     "AuditEvent",
+    "BoundAccount",
     "Budget",
     "Checkpoint",
     "ClassCredit",

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
+from scheduler.live.audience import is_for_tenant
 from scheduler.live.frames import Frame, Key, beat, opening, out_of_band
 from scheduler.live.newest import newest
 from scheduler.live.pages import is_live
 from scheduler.web.access import VIEW_CONSOLE, needs
 
 
+def _is_own(tenant: str, request: HttpRequest, address: Mapping[str, Any]) -> bool:
+    return is_for_tenant(Key(address["page"], request.GET.get("scope", "")), tenant)
+
+
 @require_safe
-@needs(VIEW_CONSOLE)
+@needs(VIEW_CONSOLE, own=_is_own)
 def poll(request: HttpRequest, page: str) -> HttpResponse:
     """The frame; 304 when the ETag is the newest, 204 when ``seq`` is."""
     key = Key(page, request.GET.get("scope", ""))

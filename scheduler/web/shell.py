@@ -15,6 +15,7 @@ from django.utils.safestring import mark_safe
 from scheduler.live.frames import Frame, Key
 from scheduler.live.newest import newest
 from scheduler.live.wording import clock_utc, day_and_clock, machine
+from scheduler.web.access import VIEW_CONSOLE, home_of, tenant_of
 from scheduler.web.look import THEMES, look_of
 from scheduler.web.toast import take_toast
 
@@ -24,7 +25,10 @@ DAY_SHOWN_AFTER_S: Final = 12 * 3600
 
 @dataclass(frozen=True, slots=True)
 class NavItem:
-    """One entry of the navigation: ``g`` and its `letter` go there. Entries of one `group` stand together."""
+    """One entry of the navigation: ``g`` and its `letter` go there. Entries of one `group` stand together.
+
+    Whoever lacks its `permission` does not see it.
+    """
 
     group: str
     key: str
@@ -32,6 +36,7 @@ class NavItem:
     icon: str
     letter: str
     route: str
+    permission: str = VIEW_CONSOLE
 
 
 NAVIGATION: Final = (
@@ -55,7 +60,7 @@ def page(
     age_s = newest.age_s()
     context = {
         "title": title,
-        "nav": _navigation(nav),
+        "nav": _navigation(request, nav),
         "look": look_of(request),
         "themes": THEMES,
         "toast": take_toast(request),
@@ -81,11 +86,16 @@ def missing(request: HttpRequest, what: str, *, near: Sequence[str] = (), near_a
     return render(request, "404.html", context, status=404)
 
 
-def _navigation(here: str) -> list[dict[str, Any]]:
-    before = [""] + [item.group for item in NAVIGATION]
+def _navigation(request: HttpRequest, here: str) -> list[dict[str, Any]]:
+    tenant = tenant_of(request)
+    if tenant is not None:
+        own = NavItem("who", "tenants", tenant, "user", "n", "ops:tenant")
+        return [{"item": own, "url": home_of(tenant), "here": own.key == here, "apart": False}]
+    shown = [item for item in NAVIGATION if request.user.has_perm(item.permission)]
+    before = [item.group for item in shown[:1] + shown]
     return [
-        {"item": item, "url": reverse(item.route), "here": item.key == here, "apart": place > 0 and item.group != group}
-        for place, (item, group) in enumerate(zip(NAVIGATION, before, strict=False))
+        {"item": item, "url": reverse(item.route), "here": item.key == here, "apart": item.group != group}
+        for item, group in zip(shown, before, strict=False)
     ]
 
 

@@ -20,10 +20,11 @@ from scheduler.consumers import ops
 from scheduler.live.feed import feed
 from scheduler.live.frames import Key
 from scheduler.live.newest import newest
-from scheduler.models import Snapshot
+from scheduler.models import BoundAccount, Snapshot
 from tests.conftest import LiveDatabase
 from tests.live import sample
 from tests.support import loops
+from tests.support.work import make_tenant
 
 ORIGIN = "http://testserver"
 
@@ -86,6 +87,37 @@ def test_a_person_without_the_permission_is_told_so() -> None:
     async def scenario() -> None:
         client = socket(cookie)
         await client.connect()
+        assert await close_code(client) == 4403
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("page", "scope"), [("overview", ""), ("pools", ""), ("pool", "llm"), ("task", "llm")])
+def test_a_bound_account_watches_no_page_of_others_whatever_it_may_do(page: str, scope: str) -> None:
+    cookie = cookie_of("view_console", "view_own_tenant")
+    BoundAccount.objects.create(user=User.objects.get(), tenant_id=make_tenant("globex"))
+
+    async def scenario() -> None:
+        client = socket(cookie, page=page, scope=scope)
+        await client.connect()
+        assert await close_code(client) == 4403
+
+    run(scenario)
+
+
+def test_an_account_that_is_bound_while_it_watches_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    cookie = cookie_of("view_console", "view_own_tenant")
+    add_snapshot()
+    monkeypatch.setattr(ops, "ASK_AGAIN_S", 0.05)
+
+    def bind() -> None:
+        BoundAccount.objects.create(user=User.objects.get(), tenant_id=make_tenant("globex"))
+
+    async def scenario() -> None:
+        client = socket(cookie)
+        await client.connect()
+        await client.receive_from(timeout=10)
+        await database_sync_to_async(bind)()
         assert await close_code(client) == 4403
 
     run(scenario)

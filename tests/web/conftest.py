@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.core.cache import cache
 from django.test import Client
 
 from scheduler.live.newest import newest
-from scheduler.models import Pool, Snapshot
+from scheduler.models import BoundAccount, Pool, Snapshot
+from scheduler.policy.roles import Role
 from scheduler.policy.types import TaskId
+from scheduler.services.people import have_roles
 from tests.live import sample
 from tests.support.work import make_tenant, submit_tasks
 
@@ -25,6 +28,12 @@ PASSWORD = "correct horse battery staple"
 
 SignIn = Callable[[str], Client]
 WithPermissions = Callable[[set[str]], Client]
+
+
+class WithRole(Protocol):
+    """Signs in somebody with a role, and with single permissions besides."""
+
+    def __call__(self, role: str, *, also: Iterable[str] = ()) -> Client: ...
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +73,25 @@ def with_permissions(db: None) -> WithPermissions:
         user = User.objects.create_user("somebody", password=PASSWORD)
         codenames = {name.removeprefix("scheduler.") for name in permissions}
         user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return sign_in
+
+
+@pytest.fixture
+def with_role(db: None) -> WithRole:
+    """A tenant-viewer is bound to the tenant `globex`, which is made here."""
+
+    def sign_in(role: str, *, also: Iterable[str] = ()) -> Client:
+        have_roles()
+        user = User.objects.create_user(f"a {role}", password=PASSWORD)
+        user.groups.set([Group.objects.get(name=role)])
+        codenames = {name.removeprefix("scheduler.") for name in also}
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        if role == Role.TENANT_VIEWER:
+            BoundAccount.objects.create(user=user, tenant_id=make_tenant("globex"))
         client = Client()
         client.force_login(user)
         return client

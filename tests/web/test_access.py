@@ -10,10 +10,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from scheduler.models import Pool
+from scheduler.models import BoundAccount, Pool
+from scheduler.policy.roles import PERMISSIONS, Role
 from scheduler.policy.types import TaskId
+from scheduler.web.access import home_of
 from scheduler.web.urls import urlpatterns
-from tests.web.conftest import SignIn, WithPermissions
+from tests.support.work import make_tenant
+from tests.web.conftest import SignIn, WithPermissions, WithRole
 
 
 def methods_of(view: Callable[..., Any]) -> list[str]:
@@ -25,6 +28,7 @@ ROUTES = {str(pattern.name): pattern for pattern in urlpatterns}
 OPEN_TO_ALL = {"sign-in", "sign-out", "look"}
 POSTS = {"look", "sign-out"} | {name for name, route in ROUTES.items() if "POST" in methods_of(route.callback)}
 """Everything that changes something."""
+DECLARED = {f"scheduler.{codename}" for model in (Pool, BoundAccount) for codename, _ in model._meta.permissions}
 
 
 def permission_of(route: str) -> str:
@@ -45,9 +49,8 @@ def test_every_route_checks_its_permission(
     route: str, who: str, with_permissions: WithPermissions, llm: Pool, task: TaskId
 ) -> None:
     permission = permission_of(route)
-    everything = {f"scheduler.{codename}" for codename, _ in Pool._meta.permissions}
-    assert permission in everything
-    held = {"nobody": set(), "all but it": everything - {permission}, "only it": {permission}}
+    assert permission in DECLARED
+    held = {"nobody": set(), "all but it": DECLARED - {permission}, "only it": {permission}}
     client = Client() if who == "anonymous" else with_permissions(held[who])
     response = client.post(url_of(route, task)) if route in POSTS else client.get(url_of(route, task))
     if who == "only it":
@@ -84,6 +87,56 @@ def test_a_signed_out_action_comes_back_to_a_page_and_not_to_an_action(signed_in
     assert response["Location"] == "/ops/sign-in/?next=/ops/"
 
 
-def test_the_permissions_are_declared(db: None) -> None:
-    declared = {f"scheduler.{codename}" for codename, _ in Pool._meta.permissions}
-    assert {"scheduler.view_console", "scheduler.operate_pool"} <= declared
+def test_roles_are_made_of_declared_permissions() -> None:
+    assert {f"scheduler.{name}" for held in PERMISSIONS.values() for name in held} == DECLARED
+
+
+FOR_TENANTS = {name for name in ROUTES.keys() - OPEN_TO_ALL if vars(ROUTES[name].callback)["for_tenants"]}
+
+
+def answer_of(client: Client, route: str, task: int) -> int:
+    url = url_of(route, task)
+    return (client.post(url) if route in POSTS else client.get(url)).status_code
+
+
+@pytest.mark.usefixtures("snapshot")
+@pytest.mark.parametrize("role", list(Role))
+def test_every_route_is_open_to_the_roles_that_hold_its_permission(
+    role: Role, with_role: WithRole, llm: Pool, task: TaskId
+) -> None:
+    client = with_role(role)
+    for route in sorted(ROUTES.keys() - OPEN_TO_ALL):
+        status = answer_of(client, route, task)
+        if permission_of(route).removeprefix("scheduler.") in PERMISSIONS[role]:
+            assert status not in {302, 401, 403, 405}, route
+        elif role is not Role.TENANT_VIEWER:
+            assert status == 403, route
+
+
+@pytest.mark.usefixtures("snapshot")
+@pytest.mark.parametrize("besides", [set(), DECLARED], ids=["nothing else", "everything else"])
+def test_a_bound_account_opens_nothing_of_others_whatever_else_it_may_do(
+    besides: set[str], with_role: WithRole, llm: Pool, task: TaskId
+) -> None:
+    """The tenant that it is bound to owns nothing that the addresses name."""
+    client = with_role(Role.TENANT_VIEWER, also=besides)
+    home = home_of("globex")
+    for route in sorted(ROUTES.keys() - OPEN_TO_ALL):
+        refused = 302 if route == "overview" and home else 404 if route in FOR_TENANTS else 403
+        assert answer_of(client, route, task) == refused, route
+
+
+@pytest.mark.usefixtures("snapshot")
+def test_a_bound_account_watches_what_shows_nothing_of_others(with_role: WithRole) -> None:
+    client = with_role(Role.TENANT_VIEWER)
+    assert client.get("/ops/_live/still/").status_code == 200
+    assert client.get("/ops/_live/overview/").status_code == 404
+    assert client.get("/ops/_live/pool/?scope=llm").status_code == 404
+
+
+@pytest.mark.usefixtures("snapshot")
+def test_an_account_that_is_bound_and_was_given_no_role_opens_nothing(with_permissions: WithPermissions) -> None:
+    client = with_permissions({"scheduler.view_console"})
+    BoundAccount.objects.create(user_id=int(client.session["_auth_user_id"]), tenant_id=make_tenant("globex"))
+    assert client.get("/ops/pools/").status_code == 403
+    assert client.get("/ops/_live/still/").status_code == 403

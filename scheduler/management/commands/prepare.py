@@ -7,17 +7,19 @@ from django.core.management.base import BaseCommand
 
 from scheduler import conf
 from scheduler.management import credentials, static_files
+from scheduler.services.people import have_roles
 from scheduler.services.seeding import seed_defaults
 
 
 class Command(BaseCommand):
-    """Migrate, collect static files, and have the demo tenant, pool and credentials in place."""
+    """Migrate, collect static files, and have roles, the demo tenant, pool and credentials in place."""
 
     help = "Bring database, static files and demo defaults up to date."
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the steps in order."""
         call_command("migrate", interactive=False, verbosity=0)
+        have_roles()
         static_files.collect()
         config = conf.current()
         if config.embedded or config.demo:

@@ -1,0 +1,24 @@
+"""Reads and writes which accounts see one tenant only."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.policy.types import TenantId
+from scheduler.store import queries
+
+_SQL: Final = queries.load("people.sql")
+
+
+def load_binding(user: int) -> str | None:
+    """The slug of the tenant that an account is bound to; None: it is bound to none."""
+    row = queries.fetch_one(_SQL["read_binding"], {"user": user})
+    return None if row is None else str(row[0])
+
+
+def bind(user: int, tenant: TenantId | None) -> None:
+    """Bind an account to a tenant, or to none."""
+    if tenant is None:
+        queries.run(_SQL["unbind_account"], {"user": user})
+    else:
+        queries.run(_SQL["bind_account"], {"user": user, "tenant": tenant})
