@@ -64,7 +64,10 @@ class BudgetOut(Out):
     spent_usd: str
     reserved_usd: str = Field(description="Held by attempts that run")
     left_usd: str | None
+    state: str = Field(description="unlimited, ok, warned, throttled (the rest is reserved) or blocked (spent)")
     projected_usd: str = Field(description="What the period comes to if money goes on being spent like this")
+    burn_usd_per_hour: str | None = Field(description="By the last ten minutes; null while too little is known")
+    runs_out_at: datetime | None = Field(description="When nothing is left at that burn; null: not in this period")
     top_up_usd: str | None
     top_up_until: datetime | None
     alert_at: list[float]
@@ -79,7 +82,6 @@ class BudgetsOut(Out):
 
 def present_budget(found: BudgetDetail) -> BudgetOut:
     """The budget as it is sent."""
-    left = None if found.limit is None else max(0, found.limit - found.spent - found.reserved)
     return BudgetOut(
         tenant=found.slug,
         version=found.version,
@@ -88,8 +90,11 @@ def present_budget(found: BudgetDetail) -> BudgetOut:
         limit_usd=usd(found.limit),
         spent_usd=format_usd(found.spent),
         reserved_usd=format_usd(found.reserved),
-        left_usd=usd(left),
+        left_usd=usd(found.left),
+        state=found.state.value,
         projected_usd=format_usd(found.projected),
+        burn_usd_per_hour=None if found.burn is None else format_usd(int(found.burn)),
+        runs_out_at=at(found.runs_out_at),
         top_up_usd=format_usd(found.top_up) if found.top_up else None,
         top_up_until=at(found.top_up_until),
         alert_at=list(found.alert_at),

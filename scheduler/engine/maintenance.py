@@ -11,6 +11,7 @@ from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.reads.engine import EngineView, engine_view
 from scheduler.services import heartbeat
 from scheduler.services.autoscale import autoscale
+from scheduler.services.budgets import follow_burn
 from scheduler.services.graphs import tend
 from scheduler.services.missing import end_overdue_blocked
 from scheduler.services.routing import reroute
@@ -120,3 +121,4 @@ class Maintenance:
             await self._db.call(vacuum)
         if self._rounds % SWEEP_EVERY_ROUNDS == 0:
             await self._db.call(sweep)
+            await self._db.call(follow_burn)

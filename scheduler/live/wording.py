@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Final
 
 NONE = "—"
 _MINUTE_S = 60
@@ -10,6 +12,7 @@ _HOUR_S = 3600
 _DAY_S = 86_400
 _MILLION = 1_000_000
 _BILLION = 1_000_000_000
+_NANO: Final = 9
 
 
 def count(value: float | None) -> str:
@@ -74,6 +77,25 @@ def glance(seconds: float | None) -> str:
 
 def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large} {large_unit} {small} {small_unit}" if small else f"{large} {large_unit}"
+
+
+def dollars(nano: int | None) -> str:
+    """Nano-dollars with the digits that matter: ``$12,345``, ``$812.06``, ``$0.0121``, ``$0``. Rounded, never a float.
+
+    Beside it stands what it was rounded from where somebody might add up: see `policy/money.py`.
+    """
+    if nano is None:
+        return NONE
+    usd = Decimal(nano).scaleb(-_NANO)
+    if abs(usd) >= 10_000:  # noqa: PLR2004 - cents do not matter any more
+        places = 0
+    elif abs(usd) >= 1 or not usd:
+        places = 2
+    else:
+        places = min(_NANO, 2 - usd.adjusted())  # three digits that are not zero
+    text = f"{abs(usd).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):,f}"
+    sign = "-" if nano < 0 else ""
+    return f"{sign}${text if nano else 0}"
 
 
 def plural(number: float, one: str, many: str | None = None) -> str:

@@ -15,7 +15,7 @@ from scheduler.models.fairness import ClassCredit, FairClock, FairCounter
 from scheduler.models.forecasts import ForecastLog, ForecastState, LearnedDuration, Snapshot
 from scheduler.models.graphs import TaskEdge, TaskGroup
 from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
-from scheduler.models.money import Alert, AlertTarget, Budget, LedgerEntry, Price
+from scheduler.models.money import Alert, AlertTarget, Budget, BurnMark, LedgerEntry, Price
 from scheduler.models.people import BoundAccount
 from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
 from scheduler.models.routes import Route
@@ -33,6 +33,7 @@ __all__ = [
     "AuditEvent",
     "BoundAccount",
     "Budget",
+    "BurnMark",
     "Checkpoint",
     "ClassCredit",
     "Demand",

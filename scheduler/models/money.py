@@ -43,6 +43,26 @@ class Budget(models.Model):
                 condition=Q(spent_nano__gte=0, reserved_nano__gte=0, top_up_nano__gte=0),
             ),
         ]
+        indexes = [
+            # store/sql/spending.sql: mark_burn finds the budgets in force among those of all runs and months
+            Index(name="budget_in_force_by_end", fields=["period_end"], condition=Q(scope="tenant")),
+        ]
+
+
+class BurnMark(models.Model):
+    """What a tenant's budget had spent some minutes ago: what its spending per hour is measured from.
+
+    `old` is where it is measured from, `mid` what takes its place. Written by the leader, never with a charge.
+    """
+
+    budget = models.BigIntegerField(primary_key=True, db_column="budget_id")
+    old_nano = models.BigIntegerField()
+    old_at = models.DateTimeField()
+    mid_nano = models.BigIntegerField()
+    mid_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "burn_mark"
 
 
 class LedgerEntry(models.Model):
@@ -62,6 +82,8 @@ class LedgerEntry(models.Model):
     budget_ids = ArrayField(models.BigIntegerField())
     kind = models.CharField(max_length=64)
     model = models.CharField(max_length=200, null=True)  # noqa: DJ001 - NULL: no model was called
+    # The class that the task was in at the end. NULL: written before classes were kept here.
+    priority = models.SmallIntegerField(null=True)
     provider_cost_nano = models.BigIntegerField()
     tenant_charge_nano = models.BigIntegerField()
     usage = models.JSONField(null=True)

@@ -9,6 +9,7 @@ from typing import Final
 from scheduler.errors import FieldError, NotFound, Refused
 from scheduler.policy.books import AlertRow, CostRow, PriceRow, TargetRow
 from scheduler.policy.budget_words import TaskCost
+from scheduler.policy.pace import BudgetState, projected, runs_out_at, state_of
 from scheduler.policy.periods import period_at
 from scheduler.policy.types import BudgetId, BudgetView, TaskId, TenantId
 from scheduler.store import accounts
@@ -26,7 +27,8 @@ PAGE_MAX: Final = 100
 class BudgetDetail:
     """A tenant's budget in its present period, in nano-dollars; `limit` None: none. Times in Unix seconds.
 
-    `projected` is what the period comes to if money goes on being spent as until now.
+    `projected` is what the period comes to if money goes on being spent as until now; `burn` what the last minutes come
+    to per hour (None: too little is known), `runs_out_at` when nothing is left at it (None: not in this period).
     """
 
     slug: str
@@ -43,6 +45,15 @@ class BudgetDetail:
     top_up_until: float | None
     alert_at: tuple[float, ...]
     success_target: int | None
+    state: BudgetState
+    burn: float | None
+    runs_out_at: float | None
+    now: float
+
+    @property
+    def left(self) -> int | None:
+        """What may still be reserved; None without a limit."""
+        return None if self.limit is None else max(0, self.limit - self.spent - self.reserved)
 
 
 def list_budgets(only: TenantId | None) -> list[BudgetDetail]:
@@ -62,9 +73,8 @@ def _detail(row: BudgetRow) -> BudgetDetail:
     starts_at, ends_at = row.period_start, row.period_end
     if starts_at is None or ends_at is None:
         starts_at, ends_at = period_at(row.now, row.time_zone, after=row.after)
+    limit = row.monthly if row.budget is None else row.limit
     spent, reserved = row.spent or 0, row.reserved or 0
-    gone = max(1.0, row.now - starts_at)
-    projected = spent + reserved + int(spent * max(0.0, ends_at - row.now) / gone)
     topped = row.top_up is not None and row.top_up_until is not None and row.top_up_until > row.now
     return BudgetDetail(
         slug=row.slug,
@@ -73,14 +83,20 @@ def _detail(row: BudgetRow) -> BudgetDetail:
         starts_at=starts_at,
         ends_at=ends_at,
         monthly=row.monthly,
-        limit=row.monthly if row.budget is None else row.limit,
+        limit=limit,
         spent=spent,
         reserved=reserved,
-        projected=projected,
+        projected=projected(spent=spent, reserved=reserved, starts_at=starts_at, ends_at=ends_at, now=row.now),
         top_up=row.top_up or 0 if topped else 0,
         top_up_until=row.top_up_until if topped else None,
         alert_at=tuple(row.alert_at),
         success_target=row.success_target,
+        state=state_of(limit, spent=spent, reserved=reserved, alert_at=row.alert_at),
+        burn=row.burn,
+        runs_out_at=runs_out_at(
+            limit, spent=spent, reserved=reserved, burn=row.burn or 0.0, ends_at=ends_at, now=row.now
+        ),
+        now=row.now,
     )
 
 

@@ -16,6 +16,7 @@ from scheduler.store.control import TenantRow, TenantUse, load_tenant_use, load_
 class TenantDetail:
     """A tenant now. `start_level` is how many starts its rate allows at once, None without a rate."""
 
+    id: TenantId
     slug: str
     name: str
     weight: float
@@ -50,6 +51,7 @@ def _details(rows: Sequence[TenantRow]) -> list[TenantDetail]:
 
 def _detail(row: TenantRow, use: TenantUse) -> TenantDetail:
     return TenantDetail(
+        id=row.id,
         slug=row.slug,
         name=row.name,
         weight=row.weight,

@@ -14,7 +14,7 @@ from scheduler.policy.types import TenantId, TenantView
 from scheduler.services.alerts import raise_passed
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.services.tenants import add_tenant, edit_tenant
-from scheduler.store import accounts
+from scheduler.store import accounts, spending
 from scheduler.store import money as store
 
 ALERTS_MAX: Final = 10
@@ -34,6 +34,12 @@ def open_periods(tenants: Sequence[TenantView], now: float) -> dict[TenantId, Te
     ]
     opened = store.open_budgets(periods)
     return {tenant: replace(views[tenant], budget=budget) for tenant, budget in opened.items()}
+
+
+def follow_burn() -> int:
+    """Let the marks move on that spending per hour is measured from; how many did."""
+    with transaction.atomic():
+        return spending.mark_burn()
 
 
 def declare_tenant(slug: str, *, budget: Mapping[str, Any], actor: str, reason: str = "", **settings: Any) -> None:

@@ -123,6 +123,7 @@ def _charged(
                 run,
                 budgets,
                 found.kind,
+                found.priority,
                 line.model,
                 line.cost,
                 paid,

@@ -16,7 +16,8 @@ _SQL: Final = queries.load("money.sql")
 class BudgetRow(NamedTuple):
     """A tenant's budget. `budget` None: its present period has not been begun; the last one ended at `after`.
 
-    `limit` is in force now, what was topped up included. Amounts in nano-dollars, times in Unix seconds.
+    `limit` is in force now, what was topped up included. `burn` is what the last minutes come to per
+    hour, None while too little is known. Amounts in nano-dollars, times in Unix seconds.
     """
 
     tenant: TenantId
@@ -35,6 +36,7 @@ class BudgetRow(NamedTuple):
     period_end: float | None
     top_up: int | None
     top_up_until: float | None
+    burn: float | None
     now: float
 
 

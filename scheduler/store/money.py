@@ -57,6 +57,7 @@ class Billing(NamedTuple):
 
     task: TaskId
     kind: str
+    priority: int
     pool: PoolId
     tenant: TenantId
     pricing: str | None
@@ -103,6 +104,7 @@ class Entry(NamedTuple):
     run: int | None
     budgets: Sequence[BudgetId]
     kind: str
+    priority: int
     model: str | None
     cost: int
     charge: int
@@ -126,6 +128,7 @@ def book_charges(changes: Mapping[BudgetId, tuple[int, int]], entries: Sequence[
         "runs": queries.array(e.run for e in entries),
         "held": queries.text_array(queries.array(e.budgets) for e in entries),
         "kinds": queries.text_array(e.kind for e in entries),
+        "priorities": queries.array(e.priority for e in entries),
         "models": queries.text_array(e.model for e in entries),
         "costs": queries.array(e.cost for e in entries),
         "charges": queries.array(e.charge for e in entries),

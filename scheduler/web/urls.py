@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from scheduler.web import live_poll, look, pages, pool_actions, task_page
+from scheduler.web import live_poll, look, pages, pool_actions, task_page, tenant_page, tenants_page
 from scheduler.web.sign_in import SignIn
 
 app_name = "ops"
@@ -18,6 +18,8 @@ urlpatterns = [
     path("pools/<str:name>/resume/", pool_actions.resume, name="pool-resume"),
     path("tasks/<int:task_id>/", task_page.task, name="task"),
     path("resources/", pages.resources, name="resources"),
+    path("tenants/", tenants_page.tenants, name="tenants"),
+    path("tenants/<str:slug>/", tenant_page.tenant, name="tenant"),
     path("look/", look.change_look, name="look"),
     path("sign-in/", SignIn.as_view(), name="sign-in"),
     path("sign-out/", LogoutView.as_view(), name="sign-out"),

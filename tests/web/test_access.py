@@ -38,7 +38,7 @@ def permission_of(route: str) -> str:
 
 def url_of(route: str, task: int) -> str:
     """The route with something real for each part of its address."""
-    real = {"name": "llm", "page": "overview", "task_id": task}
+    real = {"name": "llm", "page": "overview", "task_id": task, "slug": "acme"}
     return reverse(f"ops:{route}", kwargs={part: real[part] for part in ROUTES[route].pattern.converters})
 
 

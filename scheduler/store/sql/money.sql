@@ -1,6 +1,6 @@
 -- name: read_billing
 -- How these tasks were priced, and what their pools' workers cost.
-SELECT t.id, t.kind, t.pool_id, t.tenant_id, p.pricing::text, q.worker_second_nano
+SELECT t.id, t.kind, t.priority, t.pool_id, t.tenant_id, p.pricing::text, q.worker_second_nano
 FROM task t JOIN task_payload p ON p.task_id = t.id JOIN pool q ON q.id = t.pool_id
 WHERE t.id = ANY(%(tasks)s::bigint[]);
 
@@ -21,15 +21,15 @@ WITH charged AS (
     FROM unnest(%(budgets)s::bigint[], %(spent)s::bigint[], %(freed)s::bigint[]) AS n(id, spent, freed)
     WHERE b.id = n.id
 )
-INSERT INTO ledger_entry (lease_id, line, at, tenant_id, pool_id, task_id, run_id, budget_ids, kind, model,
-                          provider_cost_nano, tenant_charge_nano, usage, usage_source, price_source, outcome)
+INSERT INTO ledger_entry (lease_id, line, at, tenant_id, pool_id, task_id, run_id, budget_ids, kind, priority,
+                          model, provider_cost_nano, tenant_charge_nano, usage, usage_source, price_source, outcome)
 SELECT n.lease_id, n.line, clock_timestamp(), n.tenant_id, n.pool_id, n.task_id, n.run_id, n.budget_ids::bigint[], n.kind,
-       n.model, n.cost, n.charge, n.usage, n.usage_source, n.price_source, n.outcome
+       n.priority, n.model, n.cost, n.charge, n.usage, n.usage_source, n.price_source, n.outcome
 FROM unnest(%(leases)s::bigint[], %(lines)s::smallint[], %(tenants)s::bigint[], %(pools)s::bigint[],
-            %(tasks)s::bigint[], %(runs)s::bigint[], %(held)s::text[], %(kinds)s::text[], %(models)s::text[],
-            %(costs)s::bigint[], %(charges)s::bigint[], %(usages)s::jsonb[], %(usage_sources)s::text[],
+            %(tasks)s::bigint[], %(runs)s::bigint[], %(held)s::text[], %(kinds)s::text[], %(priorities)s::smallint[],
+            %(models)s::text[], %(costs)s::bigint[], %(charges)s::bigint[], %(usages)s::jsonb[], %(usage_sources)s::text[],
             %(price_sources)s::text[], %(outcomes)s::text[])
-     AS n(lease_id, line, tenant_id, pool_id, task_id, run_id, budget_ids, kind, model, cost, charge, usage,
+     AS n(lease_id, line, tenant_id, pool_id, task_id, run_id, budget_ids, kind, priority, model, cost, charge, usage,
           usage_source, price_source, outcome)
 ON CONFLICT (lease_id, line) DO NOTHING;
 
@@ -48,6 +48,8 @@ SELECT t.id, t.slug, t.time_zone, t.version, t.monthly_budget_nano, t.alert_at, 
         WHERE o.scope = 'tenant' AND o.scope_id = t.id AND o.period_end <= statement_timestamp()),
        b.id, b.allowed_nano, b.spent_nano, b.reserved_nano, extract(epoch FROM b.period_start)::float8,
        extract(epoch FROM b.period_end)::float8, b.top_up_nano, extract(epoch FROM b.top_up_until)::float8,
+       CASE WHEN coalesce(b.spent_nano, 0) = 0 THEN 0
+            ELSE burn_nano_per_hour(b.spent_nano, m.old_nano, m.old_at, statement_timestamp()) END,
        extract(epoch FROM clock_timestamp())::float8
 FROM tenant t
 LEFT JOIN LATERAL (
@@ -55,6 +57,7 @@ LEFT JOIN LATERAL (
     WHERE b.scope = 'tenant' AND b.scope_id = t.id AND b.period_end > statement_timestamp()
     ORDER BY b.period_start DESC LIMIT 1
 ) b ON true
+LEFT JOIN burn_mark m ON m.budget_id = b.id
 WHERE (%(tenant)s::bigint IS NULL OR t.id = %(tenant)s) AND (%(slug)s::text IS NULL OR t.slug = %(slug)s)
 ORDER BY t.slug;
 

@@ -1,0 +1,86 @@
+"""How fast money is spent, and tenants in the order of it. Cost grows with tenants, never with what was charged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from scheduler.policy.types import TenantId
+from scheduler.store import queries
+
+_SQL: Final = queries.load("spending.sql")
+
+
+def mark_burn() -> int:
+    """Let the marks follow that burns are measured from; how many moved."""
+    return queries.run(_SQL["mark_burn"])
+
+
+class SpenderRow(NamedTuple):
+    """A tenant and its present budget. `key` is what the page is in the order of, the largest first.
+
+    `burn` is nano-dollars per hour over the last minutes, None while too little is known; `share` the part that its
+    weight is of the weights of all who have work, None for who has none. Times in Unix seconds, None: no period begun
+    (the last one ended at `after`).
+    """
+
+    key: float
+    slug: str
+    name: str
+    status: str
+    weight: float
+    time_zone: str
+    alert_at: Sequence[float]
+    limit: int | None
+    spent: int
+    reserved: int
+    burn: float | None
+    starts_at: float | None
+    ends_at: float | None
+    after: float | None
+    in_flight: int
+    waiting: int
+    share: float | None
+    now: float
+
+
+class Place(NamedTuple):
+    """A place in a list of spenders: after a row with this key and slug, or (`back`) before it."""
+
+    key: float
+    slug: str
+    back: bool
+
+
+def load_spenders(*, name: str, sort: str, place: Place | None, rows_max: int) -> list[SpenderRow]:
+    """Tenants whose slug or name has `name` in it, by `risk`, `burn`, `spent` or `slug`, from a place on."""
+    params = {
+        "name": name.lower(),
+        "sort": sort,
+        "key": None if place is None else place.key,
+        "slug": "" if place is None else place.slug,
+        "back": place is not None and place.back,
+        "rows_max": rows_max,
+    }
+    return [SpenderRow(*row) for row in queries.fetch(_SQL["list_spenders"], params)]
+
+
+class PartRow(NamedTuple):
+    """What was spent on a part, in nano-dollars.
+
+    `by` says of what it is one: `total`, `day`, `tenant`, `pool`, `kind`, `model` (empty: the time of workers), `class`
+    (the number of a class; -1: not known).
+    """
+
+    by: str
+    what: str
+    cost: int
+    charged: int
+    waste: int
+    successes: int
+
+
+def load_spending(*, starts: float, ends: float, zone: str, tenant: TenantId | None, parts_max: int) -> list[PartRow]:
+    """What was spent in [starts, ends), by the days of a zone and by everything else: at most so many parts of each."""
+    params = {"starts": starts, "ends": ends, "zone": zone, "tenant": tenant, "parts_max": parts_max}
+    return [PartRow(*row) for row in queries.fetch(_SQL["read_spending"], params)]

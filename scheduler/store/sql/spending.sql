@@ -1,0 +1,111 @@
+-- name: mark_burn
+-- Let marks follow what was spent: budgets in force that have spent and have no mark, and those whose mark is of some
+-- minutes ago. Where nothing was spent since, nothing is written.
+WITH gone AS (
+    DELETE FROM burn_mark m USING budget b WHERE b.id = m.budget_id AND b.period_end < statement_timestamp()
+)
+INSERT INTO burn_mark AS m (budget_id, old_nano, old_at, mid_nano, mid_at)
+SELECT b.id, b.spent_nano, statement_timestamp(), b.spent_nano, statement_timestamp()
+FROM budget b LEFT JOIN burn_mark m ON m.budget_id = b.id
+WHERE b.scope = 'tenant' AND b.period_end > statement_timestamp()
+  AND CASE WHEN m.budget_id IS NULL THEN b.spent_nano > 0
+           ELSE m.mid_at <= statement_timestamp() - interval '5 minutes'
+                AND (b.spent_nano <> m.mid_nano OR m.mid_nano <> m.old_nano) END
+ON CONFLICT (budget_id) DO UPDATE
+SET old_nano = m.mid_nano, old_at = m.mid_at, mid_nano = excluded.mid_nano, mid_at = excluded.mid_at;
+
+-- name: list_spenders
+-- A page of tenants with the budgets of their present periods, in the order of a key; NULLs where no period has begun.
+WITH stood AS (
+    SELECT t.id, t.slug, t.name, t.status, t.weight, t.time_zone, t.alert_at, t.monthly_budget_nano AS monthly_nano,
+           b.id AS budget_id, CASE WHEN b.id IS NULL THEN t.monthly_budget_nano ELSE b.allowed_nano END AS limit_nano,
+           coalesce(b.spent_nano, 0) AS spent_nano, coalesce(b.reserved_nano, 0) AS reserved_nano, b.period_start,
+           b.period_end,
+           CASE WHEN coalesce(b.spent_nano, 0) = 0 THEN 0
+                ELSE burn_nano_per_hour(b.spent_nano, m.old_nano, m.old_at, statement_timestamp()) END AS burn
+    FROM tenant t
+    LEFT JOIN LATERAL (
+        SELECT * FROM budget_in_force b
+        WHERE b.scope = 'tenant' AND b.scope_id = t.id AND b.period_end > statement_timestamp()
+        ORDER BY b.period_start DESC LIMIT 1
+    ) b ON true
+    LEFT JOIN burn_mark m ON m.budget_id = b.id
+    WHERE strpos(lower(t.slug), %(name)s) > 0 OR strpos(lower(t.name), %(name)s) > 0
+),
+keyed AS (
+    SELECT s.*, CASE %(sort)s::text
+        -- The part of its limit that a budget will have used at the end of its period, at the present burn.
+        WHEN 'risk' THEN CASE WHEN s.limit_nano > 0 THEN
+            (s.spent_nano + s.reserved_nano
+             + coalesce(s.burn, 0) * greatest(0, extract(epoch FROM s.period_end - statement_timestamp())::float8) / 3600)
+            / s.limit_nano
+            WHEN s.limit_nano = 0 THEN 1 ELSE -1 END
+        WHEN 'burn' THEN coalesce(s.burn, 0)
+        WHEN 'spent' THEN s.spent_nano
+        ELSE 0 END::float8 AS key
+    FROM stood s
+),
+found AS (
+    SELECT * FROM keyed k
+    WHERE %(key)s::float8 IS NULL
+       OR CASE WHEN %(back)s THEN k.key > %(key)s OR (k.key = %(key)s AND k.slug < %(slug)s)
+               ELSE k.key < %(key)s OR (k.key = %(key)s AND k.slug > %(slug)s) END
+    ORDER BY CASE WHEN %(back)s THEN k.key END, CASE WHEN %(back)s THEN k.slug END DESC, k.key DESC, k.slug
+    LIMIT %(rows_max)s
+),
+busy AS (SELECT tenant_id, count(*) AS n FROM lease GROUP BY 1),
+deep AS (
+    SELECT tenant_id, sum(n)::bigint AS n
+    FROM (SELECT scope_id AS tenant_id, waiting AS n FROM waiting_depth WHERE scope = 'tenant' AND waiting <> 0
+          UNION ALL
+          SELECT tenant_id, n FROM task_delta WHERE counter IN ('blocked', 'scheduled', 'ready', 'retrying')) AS parts
+    GROUP BY 1 HAVING sum(n) > 0
+),
+-- Whose weights are weighed against each other now: those who have work.
+weighed AS (
+    SELECT sum(t.weight) AS total FROM tenant t
+    WHERE t.status = 'active' AND t.id IN (SELECT tenant_id FROM busy UNION SELECT tenant_id FROM deep)
+)
+SELECT f.key, f.slug, f.name, f.status, f.weight, f.time_zone, f.alert_at, f.limit_nano, f.spent_nano, f.reserved_nano,
+       f.burn, extract(epoch FROM f.period_start)::float8, extract(epoch FROM f.period_end)::float8,
+       CASE WHEN f.budget_id IS NULL THEN
+           (SELECT extract(epoch FROM max(o.period_end))::float8 FROM budget o
+            WHERE o.scope = 'tenant' AND o.scope_id = f.id) END,
+       coalesce(busy.n, 0), coalesce(deep.n, 0),
+       CASE WHEN f.status = 'active' AND (busy.n > 0 OR deep.n > 0) THEN f.weight / nullif(w.total, 0) END,
+       extract(epoch FROM statement_timestamp())::float8
+FROM found f CROSS JOIN weighed w
+LEFT JOIN busy ON busy.tenant_id = f.id
+LEFT JOIN deep ON deep.tenant_id = f.id
+ORDER BY f.key DESC, f.slug;
+
+-- name: read_spending
+-- What was spent in [starts, ends): all of it, by the days of a time zone, and by everything that cost is known by, in one
+-- reading. A success counts once, with the first line of its attempt. Of each kind of part the dearest come first, and
+-- only so many; days come whole.
+WITH entry AS (
+    SELECT (e.at AT TIME ZONE %(zone)s)::date AS day, e.tenant_id, e.pool_id, e.kind, coalesce(e.model, '') AS model,
+           coalesce(e.priority, -1) AS priority, e.provider_cost_nano AS cost, e.tenant_charge_nano AS charge,
+           CASE WHEN e.outcome = 'waste' THEN e.provider_cost_nano ELSE 0 END AS waste,
+           CASE WHEN e.outcome = 'success' AND (e.line = 0 OR NOT EXISTS (
+               SELECT FROM ledger_entry o WHERE o.lease_id = e.lease_id AND o.line < e.line)) THEN 1 ELSE 0 END AS success
+    FROM ledger_entry e
+    WHERE e.at >= to_timestamp(%(starts)s) AND e.at < to_timestamp(%(ends)s)
+      AND (%(tenant)s::bigint IS NULL OR e.tenant_id = %(tenant)s)
+),
+part AS (
+    SELECT CASE grouping(day, tenant_id, pool_id, kind, model, priority)
+               WHEN 31 THEN 'day' WHEN 47 THEN 'tenant' WHEN 55 THEN 'pool' WHEN 59 THEN 'kind' WHEN 61 THEN 'model'
+               WHEN 62 THEN 'class' ELSE 'total' END AS by,
+           day, tenant_id, pool_id, kind, model, priority, coalesce(sum(cost), 0)::bigint AS cost,
+           coalesce(sum(charge), 0)::bigint AS charge, coalesce(sum(waste), 0)::bigint AS waste,
+           coalesce(sum(success), 0)::bigint AS successes
+    FROM entry
+    GROUP BY GROUPING SETS ((day), (tenant_id), (pool_id), (kind), (model), (priority), ())
+),
+ranked AS (SELECT p.*, row_number() OVER (PARTITION BY p.by ORDER BY p.cost DESC, p.successes DESC) AS place FROM part p)
+SELECT r.by, coalesce(r.day::text, t.slug, q.name, r.kind, r.model, r.priority::text, ''), r.cost, r.charge, r.waste,
+       r.successes
+FROM ranked r LEFT JOIN tenant t ON t.id = r.tenant_id LEFT JOIN pool q ON q.id = r.pool_id
+WHERE r.by = 'day' OR r.place <= %(parts_max)s
+ORDER BY r.by, r.place;
