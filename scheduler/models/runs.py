@@ -57,6 +57,14 @@ class Run(models.Model):
         indexes = [
             # store/sql/runs.sql: list_runs
             Index(name="run_by_tenant", fields=["tenant", "-id"]),
+            # store/sql/run_pages.sql: list_older, list_newer, run_figures
+            Index(name="run_by_state", fields=["state", "-id"]),
+            # store/sql/run_pages.sql: list_older_of_tenant, list_newer_of_tenant
+            Index(name="run_by_tenant_state", fields=["tenant", "state", "-id"]),
+            # store/sql/run_pages.sql: newest_before
+            Index(name="run_by_age", fields=["-created_at"]),
+            # store/sql/run_pages.sql: run_figures
+            Index(name="run_ended", fields=["state", "-finished_at"], condition=Q(finished_at__isnull=False)),
             # store/sql/run_tending.sql: read_closing_runs
             Index(name="run_closing", fields=["id"], condition=Q(closing=True)),
             # store/sql/run_tending.sql: read_runs_to_heed

@@ -43,3 +43,9 @@ def load() -> list[KillRow]:
 def tell() -> list[LeaseId]:
     """Tell what runs under a kill to stop; which were told now."""
     return [LeaseId(row[0]) for row in queries.fetch(_SQL["tell_killed"])]
+
+
+def count_reached(scope: KillScope, scope_id: int) -> int:
+    """How many attempts run under such a kill."""
+    row = queries.fetch_one(_SQL["count_reached"], {"scope": scope.value, "id": scope_id})
+    return 0 if row is None else int(row[0])

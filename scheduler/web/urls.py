@@ -5,7 +5,20 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from scheduler.web import live_poll, look, pages, pool_actions, task_page, tenant_page, tenants_page
+from scheduler.web import (
+    kill_actions,
+    kills_page,
+    live_poll,
+    look,
+    pages,
+    pool_actions,
+    run_actions,
+    run_page,
+    runs_page,
+    task_page,
+    tenant_page,
+    tenants_page,
+)
 from scheduler.web.sign_in import SignIn
 
 app_name = "ops"
@@ -20,6 +33,18 @@ urlpatterns = [
     path("resources/", pages.resources, name="resources"),
     path("tenants/", tenants_page.tenants, name="tenants"),
     path("tenants/<str:slug>/", tenant_page.tenant, name="tenant"),
+    path("runs/", runs_page.runs, name="runs"),
+    path("runs/<int:run_id>/", run_page.run, name="run"),
+    path("runs/<int:run_id>/pause/", run_actions.pause, name="run-pause"),
+    path("runs/<int:run_id>/resume/", run_actions.resume, name="run-resume"),
+    path("runs/<int:run_id>/kill/", run_page.kill, name="run-kill"),
+    path("runs/<int:run_id>/kill/now/", run_actions.kill_now, name="run-kill-now"),
+    path("runs/<int:run_id>/caps/", run_page.caps, name="run-caps"),
+    path("runs/<int:run_id>/caps/save/", run_actions.caps_save, name="run-caps-save"),
+    path("kills/", kills_page.kills, name="kills"),
+    path("kills/confirm/", kills_page.kill_confirm, name="kill-confirm"),
+    path("kills/raise/", kill_actions.kill_raise, name="kill-raise"),
+    path("kills/lift/", kill_actions.kill_lift, name="kill-lift"),
     path("look/", look.change_look, name="look"),
     path("sign-in/", SignIn.as_view(), name="sign-in"),
     path("sign-out/", LogoutView.as_view(), name="sign-out"),

@@ -22,7 +22,20 @@ from django.db import connections
 from django.db.models import Max
 from django.test import Client
 
-from scheduler.models import Attempt, AuditEvent, Pool, Snapshot, Task, TaskPayload, Tenant, Worker
+from scheduler.models import (
+    Attempt,
+    AuditEvent,
+    Checkpoint,
+    Lease,
+    Pool,
+    Receipt,
+    Run,
+    Snapshot,
+    Task,
+    TaskPayload,
+    Tenant,
+    Worker,
+)
 from scheduler.policy.types import FailureClass, PoolId
 from tests.live import sample
 from tests.support.waiting import wait_until
@@ -124,7 +137,22 @@ class World:
 
     @staticmethod
     def _empty() -> None:
-        for model in (Snapshot, Task, TaskPayload, Attempt, Worker, Pool, Tenant, AuditEvent, Session, User):
+        for model in (
+            Snapshot,
+            Task,
+            TaskPayload,
+            Attempt,
+            Lease,
+            Receipt,
+            Checkpoint,
+            Run,
+            Worker,
+            Pool,
+            Tenant,
+            AuditEvent,
+            Session,
+            User,
+        ):
             model.objects.all().delete()
 
 

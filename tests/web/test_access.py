@@ -17,6 +17,7 @@ from scheduler.web.access import home_of
 from scheduler.web.urls import urlpatterns
 from tests.support.work import make_tenant
 from tests.web.conftest import SignIn, WithPermissions, WithRole
+from tests.web.runs_cast import run_of_tests
 
 
 def methods_of(view: Callable[..., Any]) -> list[str]:
@@ -38,7 +39,7 @@ def permission_of(route: str) -> str:
 
 def url_of(route: str, task: int) -> str:
     """The route with something real for each part of its address."""
-    real = {"name": "llm", "page": "overview", "task_id": task, "slug": "acme"}
+    real = {"name": "llm", "page": "overview", "task_id": task, "slug": "acme", "run_id": run_of_tests()}
     return reverse(f"ops:{route}", kwargs={part: real[part] for part in ROUTES[route].pattern.converters})
 
 

@@ -34,3 +34,8 @@ FROM (
 ) found
 WHERE l.lease_id = found.lease_id
 RETURNING l.lease_id;
+
+-- name: count_reached
+-- What runs under a kill of everything, of a tenant or of a pool.
+SELECT count(*) FROM lease l
+WHERE %(scope)s = 'everything' OR %(scope)s = 'tenant' AND l.tenant_id = %(id)s OR %(scope)s = 'pool' AND l.pool_id = %(id)s;

@@ -1,0 +1,165 @@
+"""What the console shows of runs: how they all stand, a page of them, and one of them over time.
+
+Every page costs a number of statements that does not depend on how many runs or steps there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.errors import FieldError, Refused
+from scheduler.policy.runs import RunState
+from scheduler.policy.types import RunId, TaskId, TenantId
+from scheduler.reads.runs import RunDetail, run_detail
+from scheduler.reads.why import Explanation, why
+from scheduler.store import control
+from scheduler.store import dispatch as dispatch_store
+from scheduler.store import kills as kill_store
+from scheduler.store import receipts as receipt_store
+from scheduler.store import run_pages as store
+from scheduler.store import runs as run_store
+from scheduler.store.kills import KillRow
+from scheduler.store.receipts import ListedReceipt
+from scheduler.store.run_pages import AttemptSpan, AuditLine, Figures, ModelCost, Progress, Span, StepRow
+from scheduler.store.runs import CheckpointRow, RunRow
+
+__all__ = ["AttemptSpan", "AuditLine", "Figures", "ModelCost", "Progress", "Span", "StepRow"]
+
+ROWS: Final = 50
+STEPS: Final = 30
+COUNT_MAX: Final = 10_001
+LATELY_S: Final = 86_400.0
+DRAWN_MAX: Final = 1_000
+EDGES_MAX: Final = 1_000
+ATTEMPTS_EACH_MAX: Final = 10
+MODELS_MAX: Final = 20
+RECEIPTS_MAX: Final = 50
+AUDIT_MAX: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which runs: in these states (none: all), of this tenant, at least or at most so old (seconds)."""
+
+    states: tuple[RunState, ...] = ()
+    tenant: str = ""
+    older_than_s: float | None = None
+    younger_than_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Runs, newest first, and how far each is. `older` and `newer` are the ids to go on from, None where nothing is."""
+
+    runs: Sequence[RunRow]
+    progress: Mapping[RunId, Progress]
+    older: RunId | None
+    newer: RunId | None
+
+
+def list_page(wanted: Wanted, *, below: int | None = None, above: int | None = None) -> Page:
+    """The page below an id, or the one above it, or the newest. Raises Refused for a tenant that does not exist."""
+    tenant = _tenant(wanted.tenant)
+    least = 0 if wanted.younger_than_s is None else store.newest_before(wanted.younger_than_s)
+    most = store.ID_MAX if wanted.older_than_s is None else store.newest_before(wanted.older_than_s) + 1
+    back = above is not None
+    ids = store.list_ids(
+        wanted.states or tuple(RunState),
+        tenant=tenant,
+        above=max(least, above or 0),
+        below=min(most, below or store.ID_MAX),
+        older=not back,
+        rows_max=ROWS + 1,
+    )
+    more = len(ids) > ROWS
+    page = (ids[1:] if back else ids[:-1]) if more else ids
+    older = page[-1] if page and (back or more) else None
+    newer = page[0] if page and (more if back else below is not None) else None
+    runs = run_store.load(page, tenant=None) if page else []
+    return Page(runs, store.load_progress(page) if page else {}, older, newer)
+
+
+def _tenant(slug: str) -> TenantId | None:
+    if not slug:
+        return None
+    found = control.load_tenants([slug]) if "\x00" not in slug else []
+    if not found:
+        detail = f"There is no tenant {slug!r}."
+        raise Refused(detail, code="unknown_tenant", errors=(FieldError(("tenant",), detail),))
+    return found[0].id
+
+
+def figures() -> Figures:
+    """How all runs stand; a count of `COUNT_MAX` means that many or more."""
+    return store.load_figures(lately_s=LATELY_S, count_max=COUNT_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One run at a moment: how far it is, its steps over time, and what it left behind.
+
+    `waiting` explains the step that has waited longest. `steps` is a page, `more` whether another follows.
+    """
+
+    now: float
+    detail: RunDetail
+    progress: Progress
+    spans: Sequence[Span]
+    edges: Sequence[tuple[TaskId, TaskId]]
+    steps: Sequence[StepRow]
+    more: bool
+    attempts: Mapping[TaskId, Sequence[AttemptSpan]]
+    costs: Sequence[ModelCost]
+    receipts: Sequence[ListedReceipt]
+    checkpoint: CheckpointRow | None
+    kills: Sequence[KillRow]
+    waiting: Explanation | None
+    audit: Sequence[AuditLine]
+
+
+def story(run: RunId, *, steps_after: int = 0) -> Story:
+    """Everything that is told of a run. Raises NotFound."""
+    detail = run_detail(run, None)
+    spans = store.load_timeline(run, steps_max=DRAWN_MAX)
+    steps = store.load_steps(run, after=steps_after, rows_max=STEPS + 1)
+    longest = store.waits_longest(run)
+    return Story(
+        now=dispatch_store.load_now(),
+        detail=detail,
+        progress=store.load_progress([run])[run],
+        spans=spans,
+        edges=store.load_edges([span.task for span in spans], edges_max=EDGES_MAX),
+        steps=steps[:STEPS],
+        more=len(steps) > STEPS,
+        attempts=_by_step(store.load_attempts([step.task for step in steps[:STEPS]], each_max=ATTEMPTS_EACH_MAX)),
+        costs=store.load_cost_by_model(run, rows_max=MODELS_MAX),
+        receipts=receipt_store.load(run, rows_max=RECEIPTS_MAX + 1),
+        checkpoint=run_store.load_checkpoint(run),
+        kills=kill_store.load(),
+        waiting=None if longest is None else why(longest, None),
+        audit=store.load_audit(f"run:{run}", rows_max=AUDIT_MAX),
+    )
+
+
+def _by_step(attempts: Sequence[AttemptSpan]) -> dict[TaskId, list[AttemptSpan]]:
+    found: dict[TaskId, list[AttemptSpan]] = {}
+    for attempt in attempts:
+        found.setdefault(attempt.task, []).append(attempt)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a kill of a run would meet: steps that run, steps that wait, and effects that may be half made."""
+
+    detail: RunDetail
+    progress: Progress
+    claims: int
+
+
+def reach_of_kill(run: RunId) -> Reach:
+    """What killing a run now would do. Raises NotFound."""
+    detail = run_detail(run, None)
+    return Reach(detail, store.load_progress([run])[run], store.count_unfinished_claims(run))
