@@ -62,6 +62,17 @@ def configure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., conf.Config]:
     return change
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give what shares a server or a browser to one test process, so that it is started once. The rest goes anywhere.
+
+    A folder's conftest may have said more closely what belongs together; nothing is said twice.
+    """
+    for item in items:
+        of_module = [f for f in getattr(item, "fixturenames", ()) if f in {"site", "shared_provider", "data_dir"}]
+        if of_module and item.get_closest_marker("xdist_group") is None and "acceptance" not in item.keywords:
+            item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Spell out what a test logged that is not Unicode: reports travel between test processes as UTF-8."""

@@ -33,6 +33,9 @@ from tests.support.waiting import wait_until
 from tests.support.work import make_pool
 
 TTL_S = 2.0
+KINDS = ["python", "node-poll", "node-socket"]
+FAULTY = pytest.mark.parametrize("kind", ["python", "node-poll"], indirect=True, scope="package")
+"""For what goes wrong outside a worker: both languages and both ways to be connected, not each with each."""
 SCRIPT = Path(__file__).parent / "worker.mjs"
 POOL = "remote"
 
@@ -243,7 +246,15 @@ def engine_in_a_thread() -> Iterator[None]:
         loop.close()
 
 
-@pytest.fixture(scope="package", params=["python", "node-poll", "node-socket"])
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of one kind together when several processes share them: each kind needs a site once."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if "tests/conformance/" in item.path.as_posix() and callspec is not None:
+            item.add_marker(pytest.mark.xdist_group(f"conformance {callspec.params['kind']}"))
+
+
+@pytest.fixture(scope="package", params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
     """A kind of worker; those in Node only where there is Node."""
     kind = str(request.param)

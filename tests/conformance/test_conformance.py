@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from scheduler.models import Attempt, Pool, Worker
-from tests.conformance.conftest import TTL_S, Line, Site, port_of
+from tests.conformance.conftest import FAULTY, TTL_S, Line, Site, port_of
 from tests.support.server import running_server
 from tests.support.waiting import wait_until
 
@@ -133,6 +133,7 @@ def test_labels_and_tenants_choose_the_worker(site: Site, kind: str) -> None:
         assert site.api.post(f"/tasks/{nowhere}/cancel", json={}).status_code == 200
 
 
+@FAULTY
 def test_nothing_starts_while_the_pool_is_paused(site: Site, kind: str, pool: Pool) -> None:
     with site.worker(kind):
         Pool.objects.filter(pk=pool.pk).update(paused_at="2026-01-01T00:00:00Z", paused_by="test")
@@ -142,6 +143,7 @@ def test_nothing_starts_while_the_pool_is_paused(site: Site, kind: str, pool: Po
         assert site.ended(task)["state"] == "succeeded"
 
 
+@FAULTY
 def test_a_connection_that_breaks_costs_no_attempt(site: Site, kind: str, line: Line) -> None:
     with site.worker(kind, url=line.url):
         line.cut()
@@ -154,6 +156,7 @@ def test_a_connection_that_breaks_costs_no_attempt(site: Site, kind: str, line: 
         assert (ended["state"], ended["attempts"], ended["result"]) == ("succeeded", 1, 1)
 
 
+@FAULTY
 def test_a_report_that_comes_too_late_changes_nothing(site: Site, kind: str, line: Line) -> None:
     with site.worker(kind, url=line.url, slots=2):
         [task] = site.submit({"do": "flaky", "times": 0, "wait": 0}, retry=RETRY)
@@ -167,6 +170,7 @@ def test_a_report_that_comes_too_late_changes_nothing(site: Site, kind: str, lin
         assert [each["outcome"] for each in ended["history"]] == ["succeeded", "lost"]
 
 
+@FAULTY
 def test_a_suspended_worker_is_fenced_and_works_on_afterwards(site: Site, kind: str) -> None:
     with site.worker(kind) as program:
         [task] = site.submit({"do": "sleep", "seconds": 1.5}, retry=RETRY)
@@ -182,6 +186,7 @@ def test_a_suspended_worker_is_fenced_and_works_on_afterwards(site: Site, kind: 
         assert site.ended(after)["result"] == "well"
 
 
+@FAULTY
 def test_a_killed_workers_work_is_elsewhere_soon(site: Site, kind: str) -> None:
     with site.worker(kind) as first:
         tasks = site.submit(*({"do": "sleep", "seconds": 3600},) * 4, retry=RETRY)
@@ -199,6 +204,7 @@ def test_a_killed_workers_work_is_elsewhere_soon(site: Site, kind: str) -> None:
             site.api.post(f"/tasks/{task}/cancel", json={})
 
 
+@FAULTY
 def test_a_worker_told_to_stop_finishes_and_goes(site: Site, kind: str) -> None:
     with site.worker(kind) as program:
         [task] = site.submit({"do": "sleep", "seconds": 2.0})
@@ -212,6 +218,7 @@ def test_a_worker_told_to_stop_finishes_and_goes(site: Site, kind: str) -> None:
         site.api.post(f"/tasks/{left}/cancel", json={})
 
 
+@FAULTY
 def test_a_worker_that_an_operator_drains_finishes_and_goes(site: Site, kind: str) -> None:
     with site.worker(kind) as program:
         [task] = site.submit({"do": "sleep", "seconds": 3.0})
@@ -221,6 +228,7 @@ def test_a_worker_that_an_operator_drains_finishes_and_goes(site: Site, kind: st
         assert program.wait(20) == 0, program.text()
 
 
+@FAULTY
 def test_a_server_that_is_restarted_costs_no_attempt(site: Site, kind: str, line: Line) -> None:
     with ExitStack() as server, ExitStack() as workers:
         line.target = port_of(server.enter_context(running_server(site.database_url)))
@@ -233,6 +241,7 @@ def test_a_server_that_is_restarted_costs_no_attempt(site: Site, kind: str, line
         assert (ended["state"], ended["attempts"]) == ("succeeded", 1)
 
 
+@FAULTY
 def test_a_clock_that_is_wrong_does_no_harm(site: Site, kind: str) -> None:
     with site.worker(kind, skew_s="-86400" if kind == "python" else "86400"):
         tasks = site.submit({"do": "sleep", "seconds": TTL_S + 0.5}, {"do": "echo", "value": 1}, deadline_in=60)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils.timezone import now
 
 from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.models import Attempt, Leader, Pool, Task
@@ -105,11 +107,12 @@ def test_when_the_leader_stops_the_other_leads_at_once_and_work_goes_on(tenant: 
 def test_a_leader_that_loses_its_term_keeps_working_for_the_new_one(tenant: TenantId) -> None:
     with engine({"p": at_once}) as running:
         wait_until(lambda: running.engine.leading)
-        Leader.objects.update(holder="00000000-0000-4000-8000-000000000001", term=7)
+        other = WorkerId("00000000-0000-4000-8000-000000000001")
+        Leader.objects.update(holder=other, term=7, expires_at=now() + timedelta(minutes=5))
         wait_until(lambda: not running.engine.leading)
         [task] = submit_tasks(tenant)
-        # What the new leader does.
-        assert len(dispatch(me=WorkerId("00000000-0000-4000-8000-000000000001")).leased) == 1
+        # What the new leader does, until the engine was seen lately enough to be given the task.
+        wait_until(lambda: dispatch(me=other).leased)
         DOORBELL.ring(Bell.WORK)
         wait_for_state(task, "succeeded")
 
