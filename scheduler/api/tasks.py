@@ -69,6 +69,7 @@ class TaskFilterIn(In):
     kind: list[Name] | None = None
     key: Text | None = None
     tenant: Text | None = None
+    filter: Text | None = None
     cursor: Text | None = None
     limit: Annotated[int, Field(ge=1, le=PAGE_MAX)] = 50
 
@@ -134,7 +135,10 @@ def submit_tasks(request: HttpRequest, body: BatchIn) -> HttpResponse:
 @router.get("/tasks", auth=READ, operation_id="list_tasks", response={200: TaskPageOut, PROBLEMS: Problem})
 @in_pool
 def get_tasks(request: HttpRequest, wanted: Query[TaskFilterIn]) -> HttpResponse:
-    """Tasks, newest first."""
+    """Tasks, newest first. `filter` is written as in the console, and is joined with no other parameter.
+
+    A page of it may have fewer tasks than `limit`, or none, and still a cursor: go on until there is none.
+    """
     refuse_unknown(request, set(TaskFilterIn.model_fields))
     query = TaskQuery(
         pools=_tuple(wanted.pool),
@@ -143,6 +147,7 @@ def get_tasks(request: HttpRequest, wanted: Query[TaskFilterIn]) -> HttpResponse
         kinds=_tuple(wanted.kind),
         key=wanted.key,
         tenant=wanted.tenant,
+        filter=wanted.filter,
     )
     page = list_tasks(query, caller_of(request).tenant_id, cursor=wanted.cursor, rows_max=wanted.limit)
     tasks = [TaskOut(**present_task(row)) for row in page.tasks]

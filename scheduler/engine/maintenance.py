@@ -12,6 +12,7 @@ from scheduler.reads.engine import EngineView, engine_view
 from scheduler.services import heartbeat
 from scheduler.services.autoscale import autoscale
 from scheduler.services.budgets import follow_burn
+from scheduler.services.dead import fold_dead
 from scheduler.services.graphs import tend
 from scheduler.services.missing import end_overdue_blocked
 from scheduler.services.routing import reroute
@@ -110,6 +111,7 @@ class Maintenance:
             DOORBELL.ring(Bell.SETTLED)
         if await self._db.call(reroute):
             DOORBELL.ring(Bell.WORK)
+        await self._db.call(fold_dead)
         if await self._db.call(autoscale):
             DOORBELL.ring(Bell.WORK)
         interval_s = self._engine.settings.snapshot_s

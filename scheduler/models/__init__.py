@@ -10,12 +10,14 @@ from __future__ import annotations
 from scheduler.models.attempts import Attempt, AttemptFault, Lease
 from scheduler.models.audit import AuditEvent
 from scheduler.models.counts import FoldMark, TaskCount, TaskDelta, WaitingDepth
+from scheduler.models.dead import DeadDelta, DeadGroup, DeadHour, DeadLetter
 from scheduler.models.events import Event, EventFresh, EventListener, EventMark, Webhook, WebhookDelivery
 from scheduler.models.fairness import ClassCredit, FairClock, FairCounter
 from scheduler.models.forecasts import ForecastLog, ForecastState, LearnedDuration, Snapshot
 from scheduler.models.graphs import TaskEdge, TaskGroup
 from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
 from scheduler.models.money import Alert, AlertTarget, Budget, BurnMark, LedgerEntry, Price
+from scheduler.models.operations import Operation, OperationItem
 from scheduler.models.people import BoundAccount
 from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
 from scheduler.models.routes import Route
@@ -36,6 +38,10 @@ __all__ = [
     "BurnMark",
     "Checkpoint",
     "ClassCredit",
+    "DeadDelta",
+    "DeadGroup",
+    "DeadHour",
+    "DeadLetter",
     "Demand",
     "Event",
     "EventFresh",
@@ -54,6 +60,8 @@ __all__ = [
     "Lease",
     "LedgerEntry",
     "Occurrence",
+    "Operation",
+    "OperationItem",
     "Pool",
     "PoolScale",
     "PoolState",

@@ -11,6 +11,7 @@ from scheduler.errors import FieldError, NotFound, Refused
 from scheduler.policy.graph import EDGES_PER_TASK_MAX, ComesAfter, Links
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import PoolId, PriorityClass, TaskId, TenantId
+from scheduler.reads.task_lists import find_ids, read_filter
 from scheduler.store import control, graphs
 from scheduler.store import tasks as store
 from scheduler.store.tasks import AttemptRow, LeaseRow, TaskRow
@@ -51,7 +52,10 @@ class TaskDetail:
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """Which tasks to list; None means any. `tenant` is a slug, for callers that may see every tenant."""
+    """Which tasks to list; None means any. `tenant` is a slug, for callers that may see every tenant.
+
+    `filter` is a text by the grammar of `policy.filters`, and stands alone.
+    """
 
     pools: tuple[str, ...] | None = None
     states: tuple[TaskState, ...] | None = None
@@ -59,6 +63,7 @@ class TaskQuery:
     kinds: tuple[str, ...] | None = None
     key: str | None = None
     tenant: str | None = None
+    filter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ def task_detail(task: TaskId, tenant: TenantId | None) -> TaskDetail:
 def list_tasks(query: TaskQuery, tenant: TenantId | None, *, cursor: str | None, rows_max: int) -> TaskPage:
     """A page of the tasks of `tenant` (None: of anyone). Raises Refused for a filter or cursor that means nothing."""
     before = _before(cursor)
+    if query.filter is not None:
+        return _list_filtered(query, tenant, before=before, rows_max=rows_max)
     wanted = store.TaskFilter(
         tenant=_tenant(query.tenant, tenant),
         pools=_pools(query.pools),
@@ -95,6 +102,15 @@ def list_tasks(query: TaskQuery, tenant: TenantId | None, *, cursor: str | None,
     shown = ids[:rows_max]
     rows = tuple(store.load(shown, tenant=tenant)) if shown else ()
     return TaskPage(rows, str(shown[-1]) if len(ids) > rows_max else None)
+
+
+def _list_filtered(query: TaskQuery, tenant: TenantId | None, *, before: int | None, rows_max: int) -> TaskPage:
+    if query != TaskQuery(filter=query.filter):
+        detail = "Write everything into 'filter', or leave it out."
+        raise Refused(detail, code="bad_filter", errors=(FieldError(("filter",), detail),))
+    ids, beyond = find_ids(read_filter(query.filter or ""), tenant, before=before, rows_max=rows_max)
+    rows = {row.id: row for row in store.load(ids, tenant=tenant)} if ids else {}
+    return TaskPage(tuple(rows[task] for task in ids if task in rows), None if beyond is None else str(beyond))
 
 
 def task_payload(task: TaskId, tenant: TenantId | None) -> str:

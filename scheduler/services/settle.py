@@ -13,12 +13,14 @@ from typing import Final
 from django.db import transaction
 
 from scheduler.policy.charges import began
+from scheduler.policy.operations import DIED
 from scheduler.policy.retry import Failure, RetryRule
 from scheduler.policy.settlement import CANCEL_GRACE_S, EndedLease, Left, Verdict, decide_settlement
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import FailureClass, LeaseId, Outcome
 from scheduler.protocol.limits import TIMEOUT_GRACE_S
 from scheduler.services.charging import Billed, charge_attempts
+from scheduler.services.dead import bury
 from scheduler.services.graphs import follow
 from scheduler.services.lessons import learn
 from scheduler.services.steps import charge
@@ -74,7 +76,8 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
     3. correct the limits: measured amounts, and what the ends say of the providers behind them; then replace what the
        attempts had reserved of budgets by what they cost, and count what their runs used;
     4. move the tasks, keep the results, and correct the fairness counters by what the attempts took;
-    5. for tasks that are tied to others: move on those that come after them, and end their groups.
+    5. for tasks that are tied to others: move on those that come after them, and end their groups;
+    6. enter those that died among the dead letters.
 
     In this order: dispatch locks limits, then budgets, then counters and tasks.
     """
@@ -97,6 +100,7 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
             charge([(e.demand, by_lease[e.lease].usage) for e in ended])
             tied = store.apply_settlements(ended, verdicts, results)
             woken = follow(tied) if tied else 0
+            _bury(ended, verdicts, by_lease)
     states = {e.lease: v.state for e, v in zip(ended, verdicts, strict=True)}
     return Settled(states, tuple(lease for lease in by_lease if lease not in states), woken)
 
@@ -141,6 +145,16 @@ def _bill(ended: store.EndedRow, report: Report, verdict: Verdict) -> Billed:
         usage=report.usage,
         succeeded=verdict.state is TaskState.SUCCEEDED,
     )
+
+
+def _bury(ended: Sequence[store.EndedRow], verdicts: Sequence[Verdict], by_lease: Mapping[LeaseId, Report]) -> None:
+    dead = {
+        e.task: (e.tenant, e.pool, by_lease[e.lease].failure or Failure(FailureClass.ERROR, "no message"))
+        for e, v in zip(ended, verdicts, strict=True)
+        if v.state in DIED
+    }
+    if dead:
+        bury(dead)
 
 
 def _decide(ended: Sequence[store.EndedRow], by_lease: Mapping[LeaseId, Report]) -> list[Verdict]:

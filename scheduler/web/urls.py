@@ -16,6 +16,7 @@ from scheduler.web import (
     run_page,
     runs_page,
     task_page,
+    tasks_page,
     tenant_page,
     tenants_page,
 )
@@ -29,6 +30,7 @@ urlpatterns = [
     path("pools/<str:name>/", pages.pool, name="pool"),
     path("pools/<str:name>/pause/", pool_actions.pause, name="pool-pause"),
     path("pools/<str:name>/resume/", pool_actions.resume, name="pool-resume"),
+    path("tasks/", tasks_page.tasks, name="tasks"),
     path("tasks/<int:task_id>/", task_page.task, name="task"),
     path("resources/", pages.resources, name="resources"),
     path("tenants/", tenants_page.tenants, name="tenants"),

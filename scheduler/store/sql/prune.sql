@@ -36,6 +36,7 @@ payloads AS (DELETE FROM task_payload p USING gone WHERE p.task_id = gone.id),
 results AS (DELETE FROM task_result r USING gone WHERE r.task_id = gone.id),
 attempts AS (DELETE FROM attempt a USING gone WHERE a.task_id = gone.id),
 faults AS (DELETE FROM attempt_fault f USING gone WHERE f.task_id = gone.id),
+letters AS (DELETE FROM dead_letter d USING gone WHERE d.task_id = gone.id),
 edges AS (DELETE FROM task_edge e USING gone WHERE e.child_id = gone.id),
 starts AS (DELETE FROM fixed_start f USING gone WHERE f.task_id = gone.id),
 counted AS (

@@ -12,13 +12,20 @@ RETURNING task_id;
 
 -- name: replay_tasks
 -- Start ended tasks afresh: same id and key, attempts from zero. Leases of earlier attempts ended with them, so their
--- late reports stay rejected. One that ended while it waited for others goes only once they have ended as it needs.
-UPDATE task
-SET state = 'ready', attempts = 0, replays = replays + 1, ready_at = clock_timestamp(), due_at = NULL,
-    latest_start = NULL, start_by = NULL, finished_at = NULL
-WHERE id = ANY(%(tasks)s) AND state IN ('dead_lettered', 'failed', 'shed', 'missed')
-  AND (links & 2 = 0 OR NOT EXISTS (SELECT FROM task_edge e WHERE e.child_id = task.id AND e.met IS NOT TRUE))
-RETURNING id;
+-- late reports stay rejected. One that ended while it waited for others goes only once they have ended as it needs. Dead
+-- letters among them are none any more.
+WITH replayed AS (
+    UPDATE task
+    SET state = 'ready', attempts = 0, replays = replays + 1, ready_at = clock_timestamp(), due_at = NULL,
+        latest_start = NULL, start_by = NULL, finished_at = NULL
+    WHERE id = ANY(%(tasks)s) AND state IN ('dead_lettered', 'failed', 'shed', 'missed')
+      AND (links & 2 = 0 OR NOT EXISTS (SELECT FROM task_edge e WHERE e.child_id = task.id AND e.met IS NOT TRUE))
+    RETURNING id
+),
+risen AS (
+    DELETE FROM dead_letter d USING replayed r WHERE d.task_id = r.id
+)
+SELECT id FROM replayed;
 
 -- name: read_tasks
 SELECT t.id, tenant.slug, pool.name, t.kind, t.priority, t.state, t.key, t.attempts, t.max_attempts, t.replays,
