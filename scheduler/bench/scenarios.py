@@ -12,6 +12,7 @@ from uuid import uuid4
 from asgiref.sync import sync_to_async
 
 from scheduler.bench.forecasting import forecast
+from scheduler.bench.runs import runs
 from scheduler.bench.workers import workers
 from scheduler.bench.world import (
     BATCH,
@@ -241,6 +242,7 @@ SCENARIOS: Final[dict[str, Callable[..., Awaitable[list[Reading]]]]] = {
     "tenants": many_tenants,
     "money": money,
     "planning": planning,
+    "runs": runs,
     "forecast": forecast,
     "workers": workers,
 }

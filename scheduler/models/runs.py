@@ -20,7 +20,7 @@ class Run(models.Model):
     """An agent's run: its goal, its caps and where it stands. Its steps are tasks.
 
     `epoch` counts its kills. `closing`: it has ended, and steps may be left to be stopped. `heed_at` is when its wall
-    clock matters next.
+    clock matters next. `change_mark`: when something that plans heed of it was last changed, in the order of changes.
     """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT)
@@ -39,6 +39,7 @@ class Run(models.Model):
     heed_at = models.DateTimeField(null=True)
     closing = models.BooleanField(default=False, db_default=False)
     result = models.JSONField(null=True)
+    change_mark = models.BigIntegerField(null=True)
     version = models.BigIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True)
@@ -69,6 +70,8 @@ class Run(models.Model):
             Index(name="run_closing", fields=["id"], condition=Q(closing=True)),
             # store/sql/run_tending.sql: read_runs_to_heed
             Index(name="run_heed", fields=["heed_at"], condition=Q(heed_at__isnull=False)),
+            # store/sql/dispatch.sql: read_control
+            Index(name="run_changed", fields=["change_mark"], condition=Q(change_mark__isnull=False)),
         ]
 
     def __str__(self) -> str:

@@ -1,10 +1,12 @@
 """Decides which lanes a plan looks at, so that a plan of a few starts reads a few lanes however many there are.
 
 The book remembers every lane with ready work: since when its head waits at the latest, and the virtual counter that
-orders it. Of each group (pool, class, demand) a plan reads the lanes of the lowest counters and the one that waits
-longest; the rest stands in the plan as one unread lane, with the lowest counter and the oldest head among them. A plan
-that reaches it stops there and asks for another look, which then reaches further. So the order of starts is the same
-as if everything had been read.
+orders it. Of each group (pool, class, what its tasks need beside a run's leave; `lanegroups`) a plan reads lanes of the
+tenants of the lowest counters, the oldest of each, and the one that waits longest. The rest stands in the plan as
+unread lanes: one for each tenant that is read in part, with the age of its next lane, and one for all other tenants,
+with the lowest counter and the oldest head among them. A plan that reaches one stops there and asks for another look,
+which then reaches further. So the order of starts is the same as if everything had been read. Lanes that a run's own
+gate keeps back are set apart until it may open (`parking`): as if they had been read and found closed.
 
 What the book knows may be older than the database: a head may have gone (then the lane is found empty or younger when
 it is read), and a settlement may have corrected a counter (it is read anew with the lane, and all of them whenever the
@@ -15,28 +17,36 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from heapq import heappop, heappush
 from math import inf
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from scheduler.policy.lanegroups import LaneGroup
+from scheduler.policy.parking import Parking
 from scheduler.policy.types import (
     DemandId,
+    DemandView,
     FairCounter,
     Lane,
     LaneKey,
     Plan,
     PoolId,
     PriorityClass,
+    RunId,
     TaskId,
     TaskView,
     TenantId,
     TenantView,
+    is_of_run,
 )
 
-REACH_MIN: Final = 2
-REACH_MAX: Final = 512
+if TYPE_CHECKING:
+    from scheduler.policy.run_gates import RunView
+
 _UNREAD: Final = 1 << 62
 """Unread lanes are given tenants and tasks from here on: after all real ones where everything else is equal."""
+
+_LAST_MARK: Final = 1 << 62
+"""Of no run was anything changed since this: nothing is remembered of any yet."""
 
 _NOBODYS: Final[Mapping[PoolId, Mapping[TenantId, int]]] = {}
 
@@ -44,7 +54,6 @@ Arrivals = tuple[int, int]
 """How often something came to a lane since the counts were folded, and the mark of the last time."""
 
 GroupKey = tuple[PoolId, PriorityClass, DemandId]
-Entry = tuple[float, LaneKey]
 
 
 class Look(NamedTuple):
@@ -56,15 +65,14 @@ class Look(NamedTuple):
     strangers: dict[TenantId, TenantView]
 
 
-class _Group:
-    """The lanes of one (pool, class, demand), by counter and by age. Outdated entries drop out when they are met."""
+class Read(NamedTuple):
+    """All that was read for a plan, also what it was not shown: `leases` are the running steps of runs, by demand."""
 
-    __slots__ = ("by_age", "by_counter", "reach")
-
-    def __init__(self) -> None:
-        self.by_counter: list[Entry] = []
-        self.by_age: list[Entry] = []
-        self.reach = REACH_MAX
+    lanes: Iterable[Lane]
+    tenants: Mapping[TenantId, TenantView]
+    runs: Mapping[RunId, RunView]
+    demands: Mapping[DemandId, DemandView]
+    leases: Mapping[DemandId, int]
 
 
 class LaneBook:
@@ -74,10 +82,12 @@ class LaneBook:
         self.ready_since: dict[LaneKey, float] = {}
         self.in_pool: Counter[PoolId] = Counter()
         self.folds: int | None = None
+        self.mark = _LAST_MARK
         self.always: list[LaneKey] = []
+        self.parking = Parking()
+        self._bases: dict[DemandId, DemandId] = {}
         self._seen: Mapping[LaneKey, Arrivals] = {}
-        self._place: dict[LaneKey, float] = {}
-        self._groups: dict[GroupKey, _Group] = defaultdict(_Group)
+        self._groups: dict[GroupKey, LaneGroup] = defaultdict(LaneGroup)
         self._counters: dict[tuple[TenantId, PriorityClass], FairCounter] = {}
         self._clocks: dict[PriorityClass, float] = {}
 
@@ -91,48 +101,61 @@ class LaneBook:
         *,
         folds: int,
         arrivals: Mapping[LaneKey, Arrivals],
+        bases: Mapping[DemandId, DemandId],
+        now: float,
     ) -> None:
-        """Forget everything but how far to look, and know these lanes by the time since which their heads are ready.
+        """Forget everything but how far to look and what is parked, and know these lanes by the age of their heads.
 
-        `arrivals` is what came to lanes since the counts were folded for the `folds`-th time: it is in `lanes`.
+        `arrivals` is what came to lanes since the counts were folded for the `folds`-th time: it is in `lanes`. `bases`
+        says of the demands of runs what they need beside the run's leave.
         """
         self.folds = folds
         self._seen = arrivals
-        reach = {key: group.reach for key, group in self._groups.items()}
+        self._bases = dict(bases)
+        before = dict(self._groups)
         self.ready_since.clear()
-        self._place.clear()
         self._groups.clear()
-        self.in_pool.clear()
         self._counters = dict(counters)
         self._clocks = dict(clocks)
+        heads = dict(lanes)
+        parked = self.parking.review(heads, now=now)
+        self.in_pool = Counter(key.pool for key in parked)
+        open_ = [(key, ready_at) for key, ready_at in heads.items() if key not in parked]
         # Those who stayed are seated before those who come back from idle, whose place is among them.
-        back = [(key, ready_at) for key, ready_at in lanes if not self._enter_if_stayed(key, ready_at)]
+        back = [(key, ready_at) for key, ready_at in open_ if not self._enter_if_stayed(key, ready_at)]
         for key, ready_at in back:
             self.enter(key, ready_at)
-        for group, known in self._groups.items():
-            known.reach = reach.get(group, REACH_MAX)
+        for place, group in self._groups.items():
+            if place in before:
+                group.reaches_as(before[place])
 
-    def arrived(self, arrivals: Mapping[LaneKey, Arrivals], *, now: float) -> list[LaneKey]:
+    def arrived(
+        self, arrivals: Mapping[LaneKey, Arrivals], bases: Mapping[DemandId, DemandId], *, now: float
+    ) -> list[LaneKey]:
         """Take note of what came since the last look; the lanes that had no work before."""
-        new = [k for k, n in arrivals.items() if self._seen.get(k) != n and k not in self.ready_since]
+        came = [k for k, n in arrivals.items() if self._seen.get(k) != n and k not in self.ready_since]
         self._seen = arrivals
+        self._bases.update(bases)
+        for key in came:
+            if key in self.parking:
+                self._unpark(self.parking.take_of(key))
+        new = [key for key in came if key not in self.ready_since]
         for key in new:
             self.enter(key, now)
         return new
 
+    def heed(self, leases: Mapping[DemandId, int], changed: Iterable[RunId], *, mark: int) -> None:
+        """Look again at lanes of runs of which other steps run by now, or that somebody `changed` up to this mark."""
+        self.mark = mark
+        self._unpark(self.parking.take_moved(leases, changed))
+
     def enter(self, key: LaneKey, ready_at: float) -> None:
         """A lane has work, the first of it ready since then."""
-        known = self.ready_since.get(key)
-        group = self._groups[key.pool, key.priority, key.demand]
-        if known is None:
+        if key not in self.ready_since:
             self.in_pool[key.pool] += 1
-        if known != ready_at:
-            self.ready_since[key] = ready_at
-            heappush(group.by_age, (ready_at, key))
-        place = self._counter_of(key)
-        if self._place.get(key) != place:
-            self._place[key] = place
-            heappush(group.by_counter, (place, key))
+        self.ready_since[key] = ready_at
+        group = self._group(key)
+        group.enter(key, ready_at, self._place(key, group))
 
     def _enter_if_stayed(self, key: LaneKey, ready_at: float) -> bool:
         stored = self._counters.get((key.tenant, key.priority))
@@ -144,17 +167,26 @@ class LaneBook:
     def strike(self, key: LaneKey) -> None:
         """A lane has no work any more."""
         if self.ready_since.pop(key, None) is not None:
-            del self._place[key]
+            self._group(key).strike(key)
             self.in_pool[key.pool] -= 1
 
-    def _counter_of(self, key: LaneKey) -> float:
-        """The counter that orders the lane: its tenant's own, or lifted when the tenant was idle (see `fairness`)."""
+    def _unpark(self, lanes: Mapping[LaneKey, float]) -> None:
+        for key, ready_at in lanes.items():
+            self.in_pool[key.pool] -= 1
+            self.enter(key, ready_at)
+
+    def _group(self, key: LaneKey) -> LaneGroup:
+        base = self._bases.get(key.demand, key.demand) if is_of_run(key.demand) else key.demand
+        return self._groups[key.pool, key.priority, base]
+
+    def _place(self, key: LaneKey, group: LaneGroup) -> float:
+        """The counter that orders its tenant: its own, or lifted when the tenant was idle (see `fairness`)."""
         stored = self._counters.get((key.tenant, key.priority))
         if stored is not None and self.ready_since[key] <= stored.last_start_at:
             return stored.value
-        place = self._place.get(key)
+        place = group.places.get(key.tenant)
         if place is not None:
-            return self._counter_now(key, place)
+            return place if stored is None else max(place, stored.value)
         # As low as the lowest, not just below it: the next one to come back is measured by this one.
         floor = min(self._clocks.get(key.priority, 0.0), self._lowest(key))
         return floor if stored is None else max(stored.value, floor)
@@ -164,8 +196,8 @@ class LaneBook:
         lowest = inf
         for (pool, priority, _), group in self._groups.items():
             if pool == key.pool and priority == key.priority:
-                first = _first(group.by_counter, self._place)
-                lowest = lowest if first is None else min(lowest, first[0])
+                first = group.lowest()
+                lowest = lowest if first is None else min(lowest, first)
         return lowest
 
     # Looking
@@ -181,80 +213,41 @@ class LaneBook:
         unread: list[Lane] = []
         strangers: dict[TenantId, TenantView] = {}
         starts = 0
+        # Of whom one lane is read, the others are looked at too: else a younger one would go before them.
+        besides: dict[int, dict[TenantId, None]] = defaultdict(dict)
+        for key in keys:
+            besides[id(self._group(key))][key.tenant] = None
         for (pool, priority, demand), group in self._groups.items():
-            for tenant, room in own.get(pool, {}).items():
-                key = LaneKey(pool, priority, tenant, demand)
-                if key in self.ready_since:
-                    keys.setdefault(key)
-                    starts += room
             room = rooms.get(pool, 0)
-            if room <= 0:
+            mine = {tenant: slots for tenant, slots in own.get(pool, {}).items() if group.has(tenant)}
+            if room <= 0 and not mine:
                 continue
-            chosen = self._lowest_of(group, group.reach)
-            starts += min(room, group.reach)
-            oldest = _first(group.by_age, self.ready_since)
-            if oldest is not None:
-                chosen.setdefault(oldest[1])
-            keys |= chosen
-            rest = self._rest_of(group, keys)
-            if rest is None:
-                continue
-            counter, ready_at = rest
-            tenant, number = TenantId(_UNREAD + len(unread)), TaskId(_UNREAD + len(unread))
-            head = TaskView(number, ready_at, None, 1.0, ())
-            unread.append(Lane(LaneKey(pool, priority, tenant, demand), (head,), more=True, unread=True))
-            strangers[tenant] = TenantView(tenant, counters={priority: FairCounter(counter, -inf)})
+            starts += sum(mine.values()) + min(max(0, room), group.reach)
+            tenants = besides[id(group)] | dict.fromkeys(mine)
+            chosen = group.choose(keys, self._counters, priority, besides=tenants, everybody=room > 0)
+            for tenant, ready_at in chosen.partly.items():
+                unread.append(_unread(LaneKey(pool, priority, tenant, demand), ready_at, len(unread)))
+            if chosen.rest is not None:
+                tenant = TenantId(_UNREAD + len(unread))
+                unread.append(_unread(LaneKey(pool, priority, tenant, demand), chosen.rest.ready_at, len(unread)))
+                strangers[tenant] = TenantView(tenant, counters={priority: FairCounter(chosen.rest.counter, -inf)})
         if not keys:
             return None
         width = max(2, -(-2 * starts // max(1, len(keys))))
         return Look(list(keys), width, unread, strangers)
 
-    def _lowest_of(self, group: _Group, count: int) -> dict[LaneKey, None]:
-        """The lanes of the lowest counters; they keep their entries."""
-        heap = group.by_counter
-        taken: dict[LaneKey, None] = {}
-        entries = []
-        while heap and len(taken) < count:
-            place, key = heappop(heap)
-            if self._place.get(key) != place or key in taken:
-                continue
-            now = self._counter_now(key, place)
-            if now != place:
-                self._place[key] = now
-                heappush(heap, (now, key))
-                continue
-            taken[key] = None
-            entries.append((place, key))
-        for entry in entries:
-            heappush(heap, entry)
-        return taken
-
-    def _counter_now(self, key: LaneKey, place: float) -> float:
-        """Its tenant may have been charged for starts in other lanes since the lane was seated."""
-        stored = self._counters.get((key.tenant, key.priority))
-        return place if stored is None else max(place, stored.value)
-
-    def _rest_of(self, group: _Group, read: Mapping[LaneKey, None]) -> tuple[float, float] | None:
-        """The lowest counter and the oldest head of the lanes that are not read; None when all are."""
-        counter = _first_unread(group.by_counter, self._place, read)
-        ready_at = _first_unread(group.by_age, self.ready_since, read)
-        return None if counter is None or ready_at is None else (counter, ready_at)
-
     # Learning
 
-    def learn(self, look: Look, lanes: Iterable[Lane], tenants: Mapping[TenantId, TenantView], plan: Plan) -> None:
-        """What reading and planning showed: lanes that are empty or go on, counters, and how far to look next time.
-
-        `lanes` and `tenants` are all that was read, also what the plan was not shown.
-        """
-        for tenant, view in tenants.items():
+    def learn(self, look: Look, read: Read, plan: Plan) -> None:
+        """What reading and planning showed: lanes that are empty, go on or are held, counters, and how far to look."""
+        for tenant, view in read.tenants.items():
             for priority, counter in view.counters.items():
                 self._counters[tenant, priority] = counter
         for (tenant, priority), value in plan.counters.items():
             self._counters[tenant, priority] = FairCounter(value, plan.now)
         self._clocks.update(plan.clocks)
         started = {start.task for start in plan.starts}
-        found = {lane.key: lane for lane in lanes}
+        found = {lane.key: lane for lane in read.lanes}
         for key in look.keys:
             lane = found.get(key)
             left = None if lane is None else next((t for t in lane.fifo if t.id not in started), None)
@@ -265,28 +258,21 @@ class LaneBook:
             else:
                 self.enter(key, lane.fifo[-1].ready_at)
         self._learn_reach(look, plan)
+        for key in self.parking.park(plan, self.ready_since, read.runs, read.demands, read.leases):
+            self.strike(key)
+            self.in_pool[key.pool] += 1
 
     def _learn_reach(self, look: Look, plan: Plan) -> None:
-        """Look twice as far as this plan came; and where that was the end of what it saw, twice as far as it looked."""
-        begun = Counter((s.lane.pool, s.lane.priority, s.lane.demand) for s in plan.starts)
-        for pool, priority, demand in {(k.pool, k.priority, k.demand) for k in look.keys}:
-            group = self._groups[pool, priority, demand]
-            further = 2 * group.reach if plan.truncated else 0
-            group.reach = min(REACH_MAX, max(REACH_MIN, 2 * begun[pool, priority, demand], further))
+        """How many lanes of whom each group's starts came from."""
+        starts = Counter(id(self._group(start.lane)) for start in plan.starts)
+        begun: dict[int, Counter[TenantId]] = defaultdict(Counter)
+        for key in {start.lane for start in plan.starts}:
+            begun[id(self._group(key))][key.tenant] += 1
+        for group in {id(group): group for group in map(self._group, look.keys)}.values():
+            group.learn(begun[id(group)], starts[id(group)], truncated=plan.truncated)
 
 
-def _first(heap: list[Entry], current: Mapping[LaneKey, float]) -> Entry | None:
-    """The lowest entry that is still true; outdated ones before it are dropped."""
-    while heap and current.get(heap[0][1]) != heap[0][0]:
-        heappop(heap)
-    return heap[0] if heap else None
-
-
-def _first_unread(heap: list[Entry], current: Mapping[LaneKey, float], read: Mapping[LaneKey, None]) -> float | None:
-    """The lowest value of a lane that is not read; the entries of those that are stay."""
-    passed = []
-    while (first := _first(heap, current)) is not None and first[1] in read:
-        passed.append(heappop(heap))
-    for entry in passed:
-        heappush(heap, entry)
-    return None if first is None else first[0]
+def _unread(key: LaneKey, ready_at: float, n: int) -> Lane:
+    """A lane that stands for others, whose oldest head is ready since then."""
+    head = TaskView(TaskId(_UNREAD + n), ready_at, None, 1.0, ())
+    return Lane(key, (head,), more=True, unread=True)

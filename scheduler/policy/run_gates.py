@@ -23,7 +23,7 @@ class RunView:
 
     `active` and `killed` are what was said of it, `capped` that it has used up what it may. `room` is how many more of
     its steps may run. `writing`: one of its writing steps runs; `next_write` is the one whose turn it is otherwise.
-    `budget` is its money.
+    `budget` is its money, `demands` are what its steps need, those that run and those that wait.
     """
 
     id: RunId
@@ -34,6 +34,7 @@ class RunView:
     writing: bool = False
     next_write: TaskId | None = None
     budget: BudgetView | None = None
+    demands: tuple[DemandId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Final
 
 from django.db import transaction
 
-from scheduler.policy.lanebook import LaneBook, Look
+from scheduler.policy.lanebook import LaneBook, Look, Read
 from scheduler.policy.limits import less_held
 from scheduler.policy.plan import STARTS_MAX, make_plan
 from scheduler.policy.run_gates import Kills
@@ -86,8 +86,9 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
     """
     with transaction.atomic(savepoint=False):
         resources = store.lock()
-        control, promoted = _control()
-        book = _current(book or LaneBook(), control)
+        book = book or LaneBook()
+        control, promoted = _control(book.mark)
+        _bring_up_to_date(book, control)
         snapshot, look, field = _snapshot(control, book, resources, starts_max)
         began = perf_counter()
         plan = make_plan(snapshot, starts_max=starts_max)
@@ -101,7 +102,8 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
         if plan.broke:
             mark_broke(plan.broke)
         if look is not None:
-            book.learn(look, field.lanes, field.tenants, plan)
+            read = Read(field.lanes, field.tenants, snapshot.runs, field.demands, control.steps)
+            book.learn(look, read, plan)
     again = plan.truncated or promoted >= PROMOTE_MAX or len(leased) < len(plan.starts)
     return Dispatched(
         now=snapshot.now,
@@ -129,24 +131,24 @@ def _unread(book: LaneBook, snapshot: Snapshot, plan: Plan) -> bool:
     )
 
 
-def _control() -> tuple[store.Control, int]:
+def _control(mark: int) -> tuple[store.Control, int]:
     """What there is to plan with, after what the clock did to tasks; and how many at most one statement moved."""
-    control = store.load_control(fresh_s=WORKER_FRESH_S)
+    control = store.load_control(fresh_s=WORKER_FRESH_S, mark=mark)
     is_due = control.next_due_at is not None and control.next_due_at <= control.now
     is_late = control.next_miss_at is not None and control.next_miss_at <= control.now
     if not is_due and not is_late:
         return control, 0
     missed = end_overdue(PROMOTE_MAX) if is_late else 0
     promoted = store.promote_due(PROMOTE_MAX) if is_due else 0
-    return store.load_control(fresh_s=WORKER_FRESH_S), max(missed, promoted)
+    return store.load_control(fresh_s=WORKER_FRESH_S, mark=mark), max(missed, promoted)
 
 
-def _current(book: LaneBook, control: store.Control) -> LaneBook:
-    """The book with what came since; written anew when changes may have been folded away unseen."""
+def _bring_up_to_date(book: LaneBook, control: store.Control) -> None:
+    """Tell the book what came since; it is written anew when changes may have been folded away unseen."""
     if book.folds != control.folds:
         store.rewrite(book, control)
-    book.always = [*book.arrived(control.arrivals, now=control.now), *control.always]
-    return book
+    book.always = [*book.arrived(control.arrivals, control.bases, now=control.now), *control.always]
+    book.heed(control.steps, control.changed, mark=control.mark)
 
 
 def _snapshot(
@@ -157,7 +159,7 @@ def _snapshot(
     look = book.look(*_rooms(pools, offers, starts_max, control.kills))
     field = store.EMPTY_FIELD
     if look is not None:
-        demands = {entry.demand for entry in control.in_flight}
+        demands = {entry.demand for entry in control.in_flight} | {lane.key.demand for lane in look.unread}
         field = store.load_field(look.keys, width=look.width, demands=demands, fixed=control.near_starts)
     lanes = _with_known_limits(field, resources)
     tenants = field.tenants | open_periods(_without_budget(field), control.now)
@@ -172,9 +174,7 @@ def _snapshot(
         clocks=field.clocks,
         credits=field.credits,
         set_asides=field.set_asides,
-        runs=run_views(field.runs, field.demands, ((f.demand, f.leases) for f in control.in_flight))
-        if field.runs
-        else {},
+        runs=run_views(field.runs, control.steps) if field.runs else {},
         kills=control.kills,
     )
     return snapshot, look, field

@@ -49,7 +49,7 @@ def end_by_kill(run: RunId, seen: RunState, author: Author) -> Killed:
     if RunState.KILLED not in MOVES[seen]:
         raise Conflict(f"The run {run} has ended already: it is {seen}.", code="run_ended")
     run_store.move(run, seen=seen, state=RunState.KILLED, reason=author.reason[:REASON_CHARS_MAX])
-    run_store.tell_planner()
+    run_store.tell_planner(run)
     told = step_store.tell([run])
     epoch = run_store.load([run], tenant=None)[0].epoch
     after = {"state": RunState.KILLED.value, "epoch": epoch, "told": len(told)}

@@ -194,7 +194,7 @@ def _apply(
     run: RunId, seen: RunState, state: RunState, author: Author, action: str, *, result: str | None = None
 ) -> None:
     store.move(run, seen=seen, state=state, reason=author.reason[:REASON_CHARS_MAX], result=result)
-    store.tell_planner()
+    store.tell_planner(run)
     record(author, action, f"run:{run}", before={"state": seen.value}, after={"state": state.value})
 
 
@@ -205,7 +205,7 @@ def _give_caps(run: RunId, changes: Mapping[str, Any], author: Author) -> None:
     refuse(faults_in_caps(caps, quota), code="bad_caps")
     now = dispatch_store.load_now()
     store.edit_caps(run, caps, heed_at=heed_at(caps, row.created_at, now=now))
-    store.tell_planner()
+    store.tell_planner(run)
     before, after = differences(asdict(row.caps), asdict(caps))
     record(author, "run.edit", f"run:{run}", before=before, after=after)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +26,7 @@ from scheduler.policy.types import (
     ResourceId,
     ResourceKind,
     ResourceView,
+    RunId,
     SetAside,
     TaskId,
     TaskView,
@@ -68,7 +69,10 @@ class WorkerRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """Live leases of one (pool, worker, demand) and what they hold, by position in the demand."""
+    """Live leases of one (pool, worker, demand) and what they hold, by position in the demand.
+
+    Steps of runs are counted with what needs the same without a run's leave.
+    """
 
     pool: PoolId
     worker: WorkerId
@@ -90,8 +94,9 @@ class Control:
 
     What live leases hold is in `in_flight`. `arrivals` says, by lane, how often something came since the counts were
     last folded, and its last mark; they were folded `folds` times. `kills` is what was killed beside single runs;
-    `always` names the lanes that every plan looks at. `probing` are the limits whose
-    breaker has a probe under way.
+    `always` names the lanes that every plan looks at. `probing` are the limits whose breaker has a probe under way.
+    `steps` counts the leases of runs' steps by demand; `changed` are the runs that were moved since the mark that was
+    asked about, up to `mark`. `bases` says what the demands of runs among the arrivals need beside their run's leave.
     """
 
     now: float
@@ -102,10 +107,14 @@ class Control:
     near_starts: list[NearStart]
     workers: list[WorkerRow]
     arrivals: dict[LaneKey, tuple[int, int]]
+    bases: dict[DemandId, DemandId]
     folds: int
     kills: Kills
     always: list[LaneKey]
-    probing: frozenset[ResourceId] = frozenset()
+    probing: frozenset[ResourceId]
+    steps: dict[DemandId, int]
+    changed: list[RunId]
+    mark: int
 
 
 def lock() -> dict[ResourceId, ResourceView]:
@@ -126,12 +135,16 @@ def promote_due(tasks_max: int) -> int:
     return queries.run(_SQL["promote_due"], {"tasks_max": tasks_max})
 
 
-def load_control(*, fresh_s: float) -> Control:
-    """Pools, what runs, workers seen within `fresh_s`, and what changed about the lanes, at one moment."""
-    params = {"fresh_s": fresh_s, "held_after_s": HELD_AFTER_S, "held_ahead_s": HOLD_MAX_S}
+def load_control(*, fresh_s: float, mark: int) -> Control:
+    """Pools, what runs, workers seen within `fresh_s`, and what changed about the lanes, at one moment.
+
+    Of runs what was moved since this `mark`.
+    """
+    params = {"fresh_s": fresh_s, "held_after_s": HELD_AFTER_S, "held_ahead_s": HOLD_MAX_S, "mark": mark}
     row = queries.fetch_one(_SQL["read_control"], params)
     assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
-    now, due_at, miss_at, pools, in_flight, near, workers, arrivals, folds, kills, always, probing = row
+    now, due_at, miss_at, pools, in_flight, near, workers, arrivals, folds, kills, always, probing, *of_runs = row
+    came, (steps, changed, mark) = _parsed(arrivals), of_runs
     return Control(
         now=now,
         next_due_at=due_at,
@@ -151,12 +164,26 @@ def load_control(*, fresh_s: float) -> Control:
             )
             for worker, offered, tenant, labels in _parsed(workers)
         ],
-        arrivals={_lane_key(*lane): (times, last) for *lane, times, last in _parsed(arrivals)},
+        arrivals={_lane_key(*lane): (times, last) for *lane, times, last, _ in came},
+        bases=_bases((demand, base) for _, _, _, demand, _, _, base in came),
         folds=folds,
         kills=kills_of(_parsed(kills)),
         always=[_lane_key(*lane) for lane in _parsed(always)],
         probing=frozenset(_parsed(probing)),
+        steps=_counts(*_parsed(steps)),
+        changed=_parsed(changed),
+        mark=mark,
     )
+
+
+def _bases(found: Iterable[tuple[int, int | None]]) -> dict[DemandId, DemandId]:
+    """What demands of runs need beside their run's leave; None of others."""
+    return {DemandId(demand): DemandId(base) for demand, base in found if base is not None}
+
+
+def _counts(demands: Iterable[DemandId] | None, leases: Iterable[int] | None) -> dict[DemandId, int]:
+    """Leases by demand; None of none."""
+    return dict(zip(demands or (), leases or (), strict=True))
 
 
 def _lane_key(pool: int, priority: int, tenant: int, demand: int) -> LaneKey:
@@ -169,11 +196,13 @@ def rewrite(book: LaneBook, control: Control) -> None:
     assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
     lanes, counters, clocks = map(_parsed, row)
     book.rewrite(
-        ((_lane_key(*lane), ready_at) for *lane, ready_at in lanes),
+        ((_lane_key(*lane), ready_at) for *lane, ready_at, _ in lanes),
         {(TenantId(tenant), _CLASSES[p]): FairCounter(value, at) for tenant, p, value, at in counters},
         {_CLASSES[priority]: value for priority, value in clocks},
         folds=control.folds,
         arrivals=control.arrivals,
+        bases=_bases((demand, base) for _, _, _, demand, _, base in lanes),
+        now=control.now,
     )
 
 

@@ -184,9 +184,9 @@ def edit_caps(run: RunId, caps: Caps, *, heed_at: float | None) -> None:
     queries.run(_SQL["is_solvent"], {"run": run})
 
 
-def tell_planner() -> None:
-    """Let plans forget what they remember of runs. The caller has the turn to plan."""
-    queries.fetch_one(_SQL["tell_planner"])
+def tell_planner(run: RunId) -> None:
+    """Let plans forget what they remember of a run. The caller has the turn to plan."""
+    queries.run(_SQL["tell_planner"], {"run": run})
 
 
 def load_checkpoint(run: RunId) -> CheckpointRow | None:

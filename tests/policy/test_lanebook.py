@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from scheduler.policy import lanebook
-from scheduler.policy.lanebook import LaneBook, Look
+from scheduler.policy import lanegroups
+from scheduler.policy.lanebook import LaneBook, Look, Read
 from scheduler.policy.plan import make_plan
 from scheduler.policy.types import (
     FairCounter,
@@ -35,7 +35,7 @@ NOW = 1_000.0
 @pytest.fixture(autouse=True)
 def short_sighted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Books look at two lanes at first, so that small worlds have unread ones."""
-    monkeypatch.setattr(lanebook, "REACH_MIN", 2)
+    monkeypatch.setattr(lanegroups, "REACH_MIN", 2)
 
 
 def written(backlog: Backlog, *, reach: int = 2) -> LaneBook:
@@ -47,7 +47,7 @@ def written(backlog: Backlog, *, reach: int = 2) -> LaneBook:
         for priority, counter in view.counters.items()
     }
     heads = [(key, tasks[0].ready_at) for key, tasks in backlog.lanes.items()]
-    book.rewrite(heads, counters, backlog.clocks, folds=0, arrivals={})
+    book.rewrite(heads, counters, backlog.clocks, folds=0, arrivals={}, bases={}, now=NOW)
     for group in book._groups.values():
         group.reach = reach
     return book
@@ -65,6 +65,12 @@ def seen(backlog: Backlog, book: LaneBook, now: float) -> tuple[Snapshot, Look |
     return replace(whole, lanes=(*read.values(), *look.unread), tenants={**whole.tenants, **look.strangers}), look
 
 
+def as_read(snapshot: Snapshot) -> Read:
+    """What was read of what a plan sees."""
+    lanes = [lane for lane in snapshot.lanes if not lane.unread]
+    return Read(lanes, snapshot.tenants, snapshot.runs, snapshot.demands, {})
+
+
 def looks(backlog: Backlog, book: LaneBook, now: float = NOW) -> Iterator[tuple[Plan, int]]:
     """Plan and look again until a plan has come to its end; each plan with the number of lanes that it read."""
     for _ in range(200):
@@ -72,7 +78,7 @@ def looks(backlog: Backlog, book: LaneBook, now: float = NOW) -> Iterator[tuple[
         plan = make_plan(snapshot)
         backlog.carry_out(plan)
         if look is not None:
-            book.learn(look, [lane for lane in snapshot.lanes if not lane.unread], snapshot.tenants, plan)
+            book.learn(look, as_read(snapshot), plan)
         yield plan, 0 if look is None else len(look.keys)
         if not plan.truncated:
             return
@@ -169,13 +175,15 @@ def test_arrivals_bring_a_lane_back_and_are_counted_once() -> None:
     assert not book.ready_since
     assert book.in_pool[PoolId(1)] == 0
     assert book.look({PoolId(1): 1}) is None
-    assert book.arrived({key: (1, 1)}, now=2.0) == [key]
+    assert book.arrived({key: (1, 1)}, {}, now=2.0) == [key]
     book.strike(key)
-    assert book.arrived({key: (1, 1)}, now=3.0) == [], "what was seen is not new"
-    assert book.arrived({key: (1, 2)}, now=3.0) == [key], "as many as before, but others: they were folded in between"
+    assert book.arrived({key: (1, 1)}, {}, now=3.0) == [], "what was seen is not new"
+    assert book.arrived({key: (1, 2)}, {}, now=3.0) == [key], (
+        "as many as before, but others: they were folded in between"
+    )
     book.strike(key)
-    assert book.arrived({key: (2, 2)}, now=3.0) == [key], "one of a transaction that took longer"
-    assert book.arrived({key: (3, 3)}, now=4.0) == [], "it is known already"
+    assert book.arrived({key: (2, 2)}, {}, now=3.0) == [key], "one of a transaction that took longer"
+    assert book.arrived({key: (3, 3)}, {}, now=4.0) == [], "it is known already"
     book.strike(LaneKey(PoolId(9), NORMAL, TenantId(9), key.demand))
 
 
@@ -188,9 +196,9 @@ def test_a_lane_that_goes_on_behind_its_window_stays_in_the_book() -> None:
     assert look is not None
     plan = make_plan(snapshot)
     narrow = Lane(key, tuple(t for t in backlog.lanes[key] if t.id <= 2), more=True)
-    book.learn(look, [narrow], snapshot.tenants, plan)
+    book.learn(look, as_read(replace(snapshot, lanes=(narrow,))), plan)
     assert book.ready_since == {key: 2.0}
-    book.learn(look, [], snapshot.tenants, plan)
+    book.learn(look, as_read(replace(snapshot, lanes=())), plan)
     assert not book.ready_since
 
 

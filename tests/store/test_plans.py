@@ -19,7 +19,7 @@ _FOLLOWERS = "parents conditions mets fate_conditions fate_mets edge_children ed
 FOLLOWERS: dict[str, Any] = dict.fromkeys(_FOLLOWERS.split(), "{}")
 
 
-CONTROL = {"fresh_s": 15.0, "held_after_s": 60.0, "held_ahead_s": 60.0}
+CONTROL = {"fresh_s": 15.0, "held_after_s": 60.0, "held_ahead_s": 60.0, "mark": 1}
 
 
 def plan_of(file: str, name: str, params: dict[str, Any]) -> str:

@@ -30,8 +30,9 @@ SELECT extract(epoch FROM clock_timestamp())::float8;
 
 -- name: read_control
 -- What a plan reads before it looks at any task, at one moment: the time, when the next task is due and when the next one
--- may not start any more, pools, live leases by pool, worker and demand with what they hold by position, fixed starts that
--- are near or have just come, workers seen lately, and what changed about the lanes.
+-- may not start any more, pools, live leases by pool, worker and demand (of steps: what they need beside their run's
+-- leave) with what they hold by position, fixed starts that are near or have just come, workers seen lately, and what
+-- changed about the lanes and the runs.
 SELECT
     extract(epoch FROM clock_timestamp())::float8,
     (SELECT extract(epoch FROM t.due_at)::float8 FROM task t
@@ -43,7 +44,10 @@ SELECT
      FROM pool q)::text,
     (SELECT json_agg(json_build_array(f.pool_id, f.worker_id, f.demand_id, f.leases, f.held))
      FROM (
-        SELECT l.pool_id, l.worker_id, l.demand_id, count(*) AS leases,
+        SELECT l.pool_id, l.worker_id,
+               CASE WHEN l.demand_id < 0 THEN (SELECT d.base_id FROM demand d WHERE d.id = l.demand_id)
+                    ELSE l.demand_id END AS demand_id,
+               count(*) AS leases,
                array_remove(ARRAY[sum(l.amounts[1]), sum(l.amounts[2]), sum(l.amounts[3]), sum(l.amounts[4]),
                                   sum(l.amounts[5]), sum(l.amounts[6]), sum(l.amounts[7]), sum(l.amounts[8])],
                             NULL) AS held
@@ -64,7 +68,9 @@ SELECT
      WHERE NOT w.draining AND w.seen_at > clock_timestamp() - make_interval(secs => %(fresh_s)s))::text,
     -- What came to lanes since the counts were folded: how often, and the last of it (a fold in between may leave as many
     -- as there were); and how often they were folded.
-    (SELECT json_agg(json_build_array(a.pool_id, a.priority, a.tenant_id, a.demand_id, a.times, a.last))
+    (SELECT json_agg(json_build_array(a.pool_id, a.priority, a.tenant_id, a.demand_id, a.times, a.last,
+                                      CASE WHEN a.demand_id < 0 THEN
+                                          (SELECT d.base_id FROM demand d WHERE d.id = a.demand_id) END))
      FROM (SELECT pool_id, priority, tenant_id, demand_id, count(*) AS times, max(id) AS last FROM task_delta
            WHERE counter = 'ready' AND n > 0 GROUP BY 1, 2, 3, 4) a)::text,
     (SELECT last_value FROM task_fold_seq),
@@ -101,14 +107,21 @@ SELECT
     -- Breakers whose probe is under way. Read here and not with the locked rows: that statement began before it had its
     -- turn, and sees the leases of then.
     (SELECT json_agg(s.resource_id) FROM resource_state s
-     JOIN lease l ON l.lease_id = s.probe_lease WHERE s.open_until IS NOT NULL)::text;
+     JOIN lease l ON l.lease_id = s.probe_lease WHERE s.open_until IS NOT NULL)::text,
+    -- Running steps of runs by demand; and the runs that somebody moved since a mark, up to which.
+    (SELECT json_build_array(array_agg(f.demand_id), array_agg(f.leases))
+     FROM (SELECT demand_id, count(*) AS leases FROM lease WHERE demand_id < 0 GROUP BY 1) f)::text,
+    (SELECT json_agg(id) FROM run WHERE change_mark > %(mark)s)::text,
+    (SELECT last_value FROM run_change_seq);
 
 -- name: read_all_lanes
 -- Every lane with ready work and since when its head is ready (by jumping from lane to lane along task_ready_by_lane),
 -- all virtual counters, and virtual time by class.
 SELECT
     (SELECT json_agg(json_build_array(lane.pool_id, lane.priority, lane.tenant_id, lane.demand_id,
-                                      extract(epoch FROM lane.ready_at)::float8))
+                                      extract(epoch FROM lane.ready_at)::float8,
+                                      CASE WHEN lane.demand_id < 0 THEN
+                                          (SELECT d.base_id FROM demand d WHERE d.id = lane.demand_id) END))
      FROM (
         WITH RECURSIVE hop AS (
             (SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id, t.ready_at
@@ -194,7 +207,9 @@ SELECT 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
                                        WHERE d.run_id = r.id AND d.writes
                                        ORDER BY t.ready_at, t.id LIMIT 1),
                                       (SELECT json_build_array(b.id, b.allowed_nano, b.spent_nano, b.reserved_nano)
-                                       FROM budget_in_force b WHERE b.scope = 'run' AND b.scope_id = r.id)))
+                                       FROM budget_in_force b WHERE b.scope = 'run' AND b.scope_id = r.id),
+                                      (SELECT json_agg(json_build_array(d.id, d.writes)) FROM demand d
+                                       WHERE d.run_id = r.id)))
      FROM run r JOIN run_use u ON u.run_id = r.id
      WHERE r.id IN (SELECT d.run_id FROM demand d WHERE d.id IN (SELECT demand_id FROM lane WHERE demand_id < 0))),
     (SELECT json_agg(json_build_array(priority, value)) FROM fair_clock),

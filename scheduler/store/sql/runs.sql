@@ -86,8 +86,9 @@ UPDATE run_use SET spent_out = false WHERE run_id = %(run)s AND spent_out;
 SELECT cap, used, most, extract(epoch FROM at)::float8 FROM run_alert WHERE run_id = %(run)s ORDER BY at, cap;
 
 -- name: tell_planner
--- Something that a plan remembers of runs has changed. To be called while holding the turn to plan.
-SELECT nextval('run_change_seq');
+-- Something that a plan remembers of a run has changed. To be called while holding the turn to plan: so the marks of
+-- runs are in the order in which plans see them.
+UPDATE run SET change_mark = nextval('run_change_seq') WHERE id = %(run)s;
 
 -- name: read_checkpoint
 SELECT checkpoint::text, version, task_id, extract(epoch FROM saved_at)::float8 FROM checkpoint WHERE run_id = %(run)s;
