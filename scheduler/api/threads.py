@@ -10,6 +10,9 @@ from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
 from django.db import connection
+from django.http import HttpRequest
+
+from scheduler.services.changes import coming_from
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,11 +26,22 @@ def in_pool(view: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 
     @wraps(view)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await in_thread(lambda: view(*args, **kwargs))
+        def call() -> T:
+            with coming_from(*_origin(args[0])):
+                return view(*args, **kwargs)
+
+        return await in_thread(call)
 
     # Ninja reads the parameters' types here, and would look their names up in this module.
     run.__signature__ = inspect.signature(view, eval_str=True)  # type: ignore[attr-defined]  # what `inspect` looks for
     return run
+
+
+def _origin(request: object) -> tuple[str | None, str | None]:
+    """The address of a client, and how it calls its request."""
+    if not isinstance(request, HttpRequest):
+        return None, None
+    return request.META.get("REMOTE_ADDR"), request.headers.get("X-Request-ID")
 
 
 async def in_thread(call: Callable[[], T]) -> T:

@@ -12,6 +12,7 @@ from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 
 from scheduler.api import (
+    audit,
     forecast,
     groups,
     kills,
@@ -99,6 +100,7 @@ _ROUTERS: Final = (
     workers,
     money,
     webhooks,
+    audit,
 )
 for _router in (module.router for module in _ROUTERS):
     api.add_router("", _router)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
 from scheduler.errors import Conflict, FieldError, Refused
 from scheduler.policy.declarations import fault_in_reason
-from scheduler.store import control as store
-
-SOURCES: Final = ("ui", "api", "admin", "system")
+from scheduler.store import audit as store
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,36 @@ class Author:
     actor: str
     source: str = "ui"
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a request came from: a network address and the name that its sender gave it, as far as they are known."""
+
+    address: str | None = None
+    request_id: str | None = None
+
+
+_origin: Final[ContextVar[Origin]] = ContextVar("origin", default=Origin())  # noqa: B039 - it is frozen
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:+/=-]{1,64}")
+
+
+@contextmanager
+def coming_from(address: str | None, request_id: str | None) -> Iterator[None]:
+    """Let the audit of whatever is changed in this block say where it came from. What makes no sense is left out."""
+    named = request_id if request_id is not None and _REQUEST_ID.fullmatch(request_id) else None
+    token = _origin.set(Origin(_address(address), named))
+    try:
+        yield
+    finally:
+        _origin.reset(token)
+
+
+def _address(text: str | None) -> str | None:
+    try:
+        return None if not text else str(ip_address(text))
+    except ValueError:
+        return None
 
 
 class VersionConflict(Conflict):
@@ -60,8 +92,8 @@ def record(
     after: Mapping[str, object] | None = None,
 ) -> None:
     """Append to the audit, in the change's own transaction."""
-    event = store.AuditEvent(author.actor[:200], author.source, action, subject[:200], author.reason, before, after)
-    store.add_audit_event(event)
+    origin, said = _origin.get(), (action, subject[:200], author.reason, before, after)
+    store.add(store.AuditEvent(author.actor[:200], author.source, *said, origin.address, origin.request_id))
 
 
 def differences(

@@ -1,4 +1,4 @@
-"""Reads and writes what operators declare: tenants, pools, tokens, and the audit of every change."""
+"""Reads and writes what operators declare: tenants, pools and tokens."""
 
 from __future__ import annotations
 
@@ -58,19 +58,6 @@ class TokenRow:
     tenant_slug: str | None
     scopes: frozenset[str]
     pools: frozenset[str] | None
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEvent:
-    """Who changed what, and why; `before` and `after` hold what changed."""
-
-    actor: str
-    source: str
-    action: str
-    subject: str
-    reason: str = ""
-    before: Mapping[str, object] | None = None
-    after: Mapping[str, object] | None = None
 
 
 def load_tenants(slugs: Sequence[str] | None = None) -> list[TenantRow]:
@@ -230,20 +217,6 @@ def pause_pool(name: str, *, actor: str, reason: str) -> bool:
 def resume_pool(name: str) -> bool:
     """Resume a pool; False when it is not paused or unknown."""
     return queries.fetch_one(_SQL["resume_pool"], {"name": name}) is not None
-
-
-def add_audit_event(event: AuditEvent) -> None:
-    """Append to the audit."""
-    params = {
-        "actor": event.actor,
-        "source": event.source,
-        "action": event.action,
-        "subject": event.subject,
-        "reason": event.reason,
-        "before": _json(event.before),
-        "after": _json(event.after),
-    }
-    queries.run(_SQL["add_audit_event"], params)
 
 
 def _json(value: Mapping[str, object] | None) -> str | None:

@@ -61,6 +61,17 @@ def fetch(statement: LiteralString, params: Params = None) -> list[Row]:
         return _cursor(wrapper).execute(statement, params).fetchall()
 
 
+def fetch_anew(statement: LiteralString, params: Params = None) -> list[Row]:
+    """The same, planned for these values alone.
+
+    For statements with filters that may be left out (`%(x)s IS NULL OR …`): a plan for any values, which the server
+    falls back to for a prepared statement, could use no index for them.
+    """
+    wrapper = connections[DEFAULT_DB_ALIAS]
+    with wrapper.wrap_database_errors:
+        return _cursor(wrapper).execute(statement, params, prepare=False).fetchall()
+
+
 def fetch_one(statement: LiteralString, params: Params = None) -> Row | None:
     """Run a statement and return its first row, or None."""
     wrapper = connections[DEFAULT_DB_ALIAS]

@@ -15,7 +15,7 @@ from django.utils.safestring import mark_safe
 from scheduler.live.frames import Frame, Key
 from scheduler.live.newest import newest
 from scheduler.live.wording import clock_utc, day_and_clock, machine
-from scheduler.web.access import VIEW_CONSOLE, home_of, tenant_of
+from scheduler.web.access import VIEW_AUDIT, VIEW_CONSOLE, home_of, tenant_of
 from scheduler.web.look import THEMES, look_of
 from scheduler.web.toast import take_toast
 
@@ -46,6 +46,7 @@ NAVIGATION: Final = (
     NavItem("work", "tasks", "Tasks", "tasks", "t", "ops:tasks"),
     NavItem("work", "runs", "Runs", "runs", "a", "ops:runs"),
     NavItem("who", "tenants", "Tenants", "tenants", "n", "ops:tenants"),
+    NavItem("system", "audit", "Audit", "audit", "u", "ops:audit", VIEW_AUDIT),
 )
 
 STILL: Final = Key("still")

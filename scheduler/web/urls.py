@@ -6,6 +6,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from scheduler.web import (
+    audit_page,
     kill_actions,
     kills_page,
     live_poll,
@@ -47,6 +48,9 @@ urlpatterns = [
     path("kills/confirm/", kills_page.kill_confirm, name="kill-confirm"),
     path("kills/raise/", kill_actions.kill_raise, name="kill-raise"),
     path("kills/lift/", kill_actions.kill_lift, name="kill-lift"),
+    path("audit/", audit_page.audit, name="audit"),
+    path("audit/<int:event_id>/", audit_page.entry, name="audit-entry"),
+    path("audit/export.csv", audit_page.export, name="audit-export"),
     path("look/", look.change_look, name="look"),
     path("sign-in/", SignIn.as_view(), name="sign-in"),
     path("sign-out/", LogoutView.as_view(), name="sign-out"),

@@ -25,6 +25,7 @@ from django.test import Client
 from scheduler.models import (
     Attempt,
     AuditEvent,
+    BoundAccount,
     Checkpoint,
     Lease,
     Pool,
@@ -36,14 +37,22 @@ from scheduler.models import (
     Tenant,
     Worker,
 )
+from scheduler.policy.roles import PERMISSIONS, Role
 from scheduler.policy.types import FailureClass, PoolId
 from tests.live import sample
+from tests.support.audit import empty_audit
 from tests.support.waiting import wait_until
 from tests.support.work import HandWorker, make_tenant, submit_tasks
 
 T = TypeVar("T")
 VIEW = ["view_console"]
-ROLES = {"nobody": [], "lookout": VIEW, "viewer": VIEW, "operator": [*VIEW, "operate_pool", "view_payload"]}
+ROLES = {
+    "nobody": [],
+    "lookout": VIEW,
+    "viewer": VIEW,
+    "operator": [*VIEW, "operate_pool", "view_payload"],
+    "admin": sorted(PERMISSIONS[Role.ADMIN]),
+}
 PASSWORD = "correct horse battery staple"
 
 # Never the same number twice in one run: a web process remembers the newest it saw.
@@ -148,12 +157,13 @@ class World:
             Run,
             Worker,
             Pool,
+            BoundAccount,
             Tenant,
-            AuditEvent,
             Session,
             User,
         ):
             model.objects.all().delete()
+        empty_audit()
 
 
 @contextmanager

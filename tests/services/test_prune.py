@@ -38,6 +38,7 @@ from scheduler.services.submit import submit_batch
 from scheduler.store import overview
 from scheduler.store import prune as store
 from tests.conftest import LiveDatabase
+from tests.support.audit import age_audit
 from tests.support.work import HandWorker, make_pool, make_tenant, submit_tasks
 
 MONTH = Keep(30 * DAY_S)
@@ -52,7 +53,7 @@ def let_pass(days: float) -> None:
     gone = timedelta(days=days)
     Task.objects.update(finished_at=F("finished_at") - gone)
     TaskGroup.objects.update(created_at=F("created_at") - gone)
-    AuditEvent.objects.update(at=F("at") - gone)
+    age_audit(gone)
 
 
 def run_all(worker: HandWorker) -> None:

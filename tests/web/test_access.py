@@ -39,7 +39,7 @@ def permission_of(route: str) -> str:
 
 def url_of(route: str, task: int) -> str:
     """The route with something real for each part of its address."""
-    real = {"name": "llm", "page": "overview", "task_id": task, "slug": "acme", "run_id": run_of_tests()}
+    real = {"name": "llm", "page": "overview", "task_id": task, "slug": "acme", "run_id": run_of_tests(), "event_id": 1}
     return reverse(f"ops:{route}", kwargs={part: real[part] for part in ROUTES[route].pattern.converters})
 
 

@@ -110,10 +110,6 @@ UPDATE pool SET paused_at = NULL, paused_by = '', pause_reason = '', version = v
 WHERE name = %(name)s AND paused_at IS NOT NULL
 RETURNING version;
 
--- name: add_audit_event
-INSERT INTO audit_event (actor, source, action, subject, reason, before, after)
-VALUES (%(actor)s, %(source)s, %(action)s, %(subject)s, %(reason)s, %(before)s::jsonb, %(after)s::jsonb);
-
 -- name: add_token
 INSERT INTO api_token (public_id, secret_sha256, name, tenant_id, scopes, pools, expires_at)
 VALUES (%(public_id)s, %(secret_sha256)s, %(name)s, %(tenant)s, %(scopes)s, %(pools)s,

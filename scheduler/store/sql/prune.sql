@@ -58,8 +58,10 @@ WITH found AS (
 DELETE FROM task_group g USING found WHERE g.id = found.id;
 
 -- name: delete_audit
+-- Says to the trigger that guards the audit, until this transaction ends, that it is the prune that deletes.
 DELETE FROM audit_event
-WHERE id IN (SELECT id FROM audit_event WHERE at < to_timestamp(%(before)s) ORDER BY id LIMIT %(rows_max)s);
+WHERE id IN (SELECT id FROM audit_event WHERE at < to_timestamp(%(before)s) ORDER BY at, id LIMIT %(rows_max)s)
+  AND set_config('cronoq.prunes_audit', 'on', true) = 'on';
 
 -- name: count_old
 -- What a prune would look at, without doing it; an upper bound, for some of it may have to stay.
