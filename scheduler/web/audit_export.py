@@ -52,8 +52,8 @@ def written(stretches: Iterator[list[AuditRow]]) -> Iterator[str]:
 
 async def without_waiting(pieces: Iterator[str]) -> AsyncIterator[str]:
     """The same for a server whose event loop must not wait for the database."""
-    take = sync_to_async(next)
-    while (piece := await take(pieces, None)) is not None:
+    take = sync_to_async(lambda: next(pieces, None))
+    while (piece := await take()) is not None:
         yield piece
 
 
