@@ -21,7 +21,7 @@ DROP FUNCTION audit_is_kept();
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0095_burn"),
+        ("scheduler", "0090_run_lists"),
     ]
 
     operations = [
