@@ -21,7 +21,7 @@ DROP FUNCTION audit_is_kept();
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0090_run_lists"),
+        ("scheduler", "0070_dead_letters_and_operations"),
     ]
 
     operations = [
