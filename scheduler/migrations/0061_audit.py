@@ -21,7 +21,7 @@ DROP FUNCTION audit_is_kept();
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0070_dead_letters_and_operations"),
+        ("scheduler", "0050_run_change_mark"),
     ]
 
     operations = [
