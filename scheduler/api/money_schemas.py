@@ -24,8 +24,6 @@ class BudgetEditIn(In):
     version: Version
     limit_usd: Usd | None = Field(None, description="A month's limit, in force at once; null: none")
     alert_at: list[Number] | None = Field(None, description="Parts of the limit at which its owner is told")
-    top_up_usd: Usd | None = Field(None, description="Added to the limit until top_up_until; null or 0 takes it away")
-    top_up_until: Moment | None = None
     target_usd_per_success: Usd | None = Field(None, description="What a success may cost, waste included")
     reason: Reason = ""
 
@@ -33,16 +31,12 @@ class BudgetEditIn(In):
         """What was given, by the names of the service."""
         given = self.model_fields_set
         found: dict[str, Any] = {name: nano(getattr(self, field)) for field, name in _AMOUNTS.items() if field in given}
-        if "top_up" in found:
-            found["top_up"] = found["top_up"] or 0
         if self.alert_at is not None:
             found["alert_at"] = self.alert_at
-        if "top_up_until" in given:
-            found["top_up_until"] = None if self.top_up_until is None else self.top_up_until.timestamp()
         return found
 
 
-_AMOUNTS: Final = {"limit_usd": "limit", "top_up_usd": "top_up", "target_usd_per_success": "success_target"}
+_AMOUNTS: Final = {"limit_usd": "limit", "target_usd_per_success": "success_target"}
 
 
 class PeriodOut(Out):
@@ -68,8 +62,8 @@ class BudgetOut(Out):
     projected_usd: str = Field(description="What the period comes to if money goes on being spent like this")
     burn_usd_per_hour: str | None = Field(description="By the last ten minutes; null while too little is known")
     runs_out_at: datetime | None = Field(description="When nothing is left at that burn; null: not in this period")
-    top_up_usd: str | None
-    top_up_until: datetime | None
+    top_up_usd: str | None = Field(description="What top-ups in force add to it")
+    top_up_until: datetime | None = Field(description="When the first of them ends")
     alert_at: list[float]
     target_usd_per_success: str | None
 

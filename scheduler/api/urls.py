@@ -27,6 +27,7 @@ from scheduler.api import (
     schedules,
     tasks,
     tenants,
+    top_ups,
     webhooks,
     workers,
 )
@@ -93,6 +94,7 @@ _ROUTERS: Final = (
     resources,
     routes,
     tenants,
+    top_ups,
     schedules,
     previews,
     observing,

@@ -12,8 +12,9 @@ from django.db.models.functions import Now
 class Budget(models.Model):
     """What a tenant may spend in a period, or a run altogether, and what of it is spent and reserved.
 
-    `limit_nano` NULL: as much as it likes. `top_up_nano` is added to it until `top_up_until`. `spent_nano` is the sum
-    of the ledger, `reserved_nano` that of live leases; `services/reconcile.py` recomputes both.
+    `limit_nano` NULL: as much as it likes. Each of `top_up_nanos` is added to it until the time in its place in
+    `top_up_untils`; NULL: nothing is. `spent_nano` is the sum of the ledger, `reserved_nano` that of live leases;
+    `services/reconcile.py` recomputes both.
     """
 
     scope = models.CharField(max_length=6)
@@ -21,8 +22,8 @@ class Budget(models.Model):
     period_start = models.DateTimeField(null=True)
     period_end = models.DateTimeField(null=True)
     limit_nano = models.BigIntegerField(null=True)
-    top_up_nano = models.BigIntegerField(default=0, db_default=0)
-    top_up_until = models.DateTimeField(null=True)
+    top_up_nanos = ArrayField(models.BigIntegerField(), null=True)
+    top_up_untils = ArrayField(models.DateTimeField(), null=True)
     spent_nano = models.BigIntegerField(default=0, db_default=0)
     reserved_nano = models.BigIntegerField(default=0, db_default=0)
 
@@ -40,12 +41,41 @@ class Budget(models.Model):
             ),
             CheckConstraint(
                 name="budget_not_negative",
-                condition=Q(spent_nano__gte=0, reserved_nano__gte=0, top_up_nano__gte=0),
+                condition=Q(spent_nano__gte=0, reserved_nano__gte=0),
             ),
         ]
         indexes = [
             # store/sql/spending.sql: mark_burn finds the budgets in force among those of all runs and months
             Index(name="budget_in_force_by_end", fields=["period_end"], condition=Q(scope="tenant")),
+        ]
+
+
+class TopUp(models.Model):
+    """What was added to a tenant's budget for a while, by whom and why. Kept when it is over.
+
+    `ended_at`: somebody ended it before `ends_at`. The budget's own row has what is in force.
+    """
+
+    budget_id = models.BigIntegerField()
+    tenant_id = models.BigIntegerField()
+    amount_nano = models.BigIntegerField()
+    starts_at = models.DateTimeField(db_default=Now())
+    ends_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    actor = models.CharField(max_length=200)
+    reason = models.CharField(max_length=500)
+
+    class Meta:
+        db_table = "top_up"
+        constraints = [
+            CheckConstraint(name="top_up_adds", condition=Q(amount_nano__gt=0)),
+            CheckConstraint(name="top_up_ends_after_it_begins", condition=Q(ends_at__gt=F("starts_at"))),
+        ]
+        indexes = [
+            # store/sql/top_ups.sql: read_top_ups
+            Index(name="top_up_by_tenant", fields=["tenant_id", "-id"]),
+            # store/sql/top_ups.sql: keep_top_ups
+            Index(name="top_up_by_budget", fields=["budget_id", "ends_at"]),
         ]
 
 

@@ -63,6 +63,19 @@ class AlertRow(NamedTuple):
     fault: str
 
 
+class TopUpRow(NamedTuple):
+    """What was added to a budget for a while. `ended_at`: somebody ended it before `ends_at`."""
+
+    id: int
+    amount: int
+    starts_at: float
+    ends_at: float
+    ended_at: float | None
+    actor: str
+    reason: str
+    in_force: bool
+
+
 class TargetRow(NamedTuple):
     """Where alerts are posted; `tenant` None: those of everybody."""
 

@@ -75,7 +75,6 @@ def _detail(row: BudgetRow) -> BudgetDetail:
         starts_at, ends_at = period_at(row.now, row.time_zone, after=row.after)
     limit = row.monthly if row.budget is None else row.limit
     spent, reserved = row.spent or 0, row.reserved or 0
-    topped = row.top_up is not None and row.top_up_until is not None and row.top_up_until > row.now
     return BudgetDetail(
         slug=row.slug,
         version=row.version,
@@ -87,8 +86,8 @@ def _detail(row: BudgetRow) -> BudgetDetail:
         spent=spent,
         reserved=reserved,
         projected=projected(spent=spent, reserved=reserved, starts_at=starts_at, ends_at=ends_at, now=row.now),
-        top_up=row.top_up or 0 if topped else 0,
-        top_up_until=row.top_up_until if topped else None,
+        top_up=row.top_up or 0,
+        top_up_until=row.top_up_until,
         alert_at=tuple(row.alert_at),
         success_target=row.success_target,
         state=state_of(limit, spent=spent, reserved=reserved, alert_at=row.alert_at),

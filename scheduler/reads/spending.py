@@ -9,10 +9,13 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from scheduler.policy.books import TopUpRow
 from scheduler.policy.pace import BudgetState, projected, runs_out_at, state_of
 from scheduler.policy.periods import period_at
 from scheduler.policy.types import PriorityClass, TenantId
+from scheduler.reads.tenants import tenant_detail
 from scheduler.store.spending import PartRow, Place, SpenderRow, load_spenders, load_spending
+from scheduler.store.top_ups import load_top_ups
 
 SORTS: Final = ("risk", "burn", "spent", "slug")
 PAGE_ROWS: Final = 50
@@ -166,3 +169,8 @@ def _days(starts_at: float, ends_at: float, zone: str) -> list[date]:
     first, last = (datetime.fromtimestamp(at, UTC).astimezone(ZoneInfo(zone)).date() for at in (starts_at, ends_at - 1))
     number = min((last - first).days + 1, DAYS_MAX)
     return [last - timedelta(days=back) for back in range(number - 1, -1, -1)]
+
+
+def list_top_ups(slug: str, only: TenantId | None, *, before: int | None = None, rows_max: int) -> list[TopUpRow]:
+    """Top-ups of a tenant, newest first. Raises NotFound, also for one that the caller may not see."""
+    return load_top_ups(tenant_detail(slug, only).id, before=before, rows_max=rows_max)

@@ -1,4 +1,4 @@
-"""Begins the periods of tenants' budgets, and lets operators set and top up what may be spent in them."""
+"""Begins the periods of tenants' budgets, and lets operators set what may be spent in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import transaction
 
 from scheduler.errors import Conflict, FieldError, NotFound
 from scheduler.policy.periods import period_at
-from scheduler.policy.types import TenantId, TenantView
+from scheduler.policy.types import BudgetId, TenantId, TenantView
 from scheduler.services.alerts import raise_passed
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.services.tenants import add_tenant, edit_tenant
@@ -64,7 +64,7 @@ def change_tenant(
 def edit_budget(
     slug: str, version: int, changes: Mapping[str, Any], *, actor: str, reason: str = "", source: str = "ui"
 ) -> None:
-    """Change what a tenant may spend: `limit` a month, `alert_at`, `success_target`, `top_up` until `top_up_until`.
+    """Change what a tenant may spend: `limit` a month, `alert_at`, `success_target`.
 
     Amounts in nano-dollars. The present period follows at once, and what waited for it starts. Raises NotFound,
     VersionConflict when `version` of the tenant is not the current one, Refused with every fault.
@@ -72,14 +72,12 @@ def edit_budget(
     author = Author(actor, source, reason)
     check_reason(author)
     with transaction.atomic():
-        row = _load(slug)
+        row = load_budget(slug)
         if row.version != version:
             raise VersionConflict(f"The tenant {slug!r}", sent=version, current=row.version)
         declared = _declared(row)
         wanted = declared | dict(changes)
-        if "top_up" in changes and not changes["top_up"]:
-            wanted |= {"top_up": 0, "top_up_until": None}
-        refuse(tuple(_faults(wanted, row)), code="bad_budget")
+        refuse(tuple(_faults(wanted)), code="bad_budget")
         if not accounts.edit_monthly(
             slug,
             version=version,
@@ -87,7 +85,7 @@ def edit_budget(
             alert_at=wanted["alert_at"],
             target=wanted["success_target"],
         ):
-            raise VersionConflict(f"The tenant {slug!r}", sent=version, current=_load(slug).version)
+            raise VersionConflict(f"The tenant {slug!r}", sent=version, current=load_budget(slug).version)
         _follow(row, wanted)
         before, after = differences(declared, wanted)
         record(author, "budget.edit", f"tenant:{slug}", before=before, after=after)
@@ -95,19 +93,29 @@ def edit_budget(
 
 def _follow(row: accounts.BudgetRow, wanted: Mapping[str, Any]) -> None:
     """The present period gets the new limit; thresholds that it has passed by that are told."""
+    budget = begin_budget(row)
+    store.lock_budgets([budget])
+    accounts.edit_period(budget, limit=wanted["limit"])
+    raise_passed(row.tenant, store.lock_budgets([budget])[budget])
+
+
+def begin_budget(row: accounts.BudgetRow) -> BudgetId:
+    """The budget of a tenant's present period, begun if it was not. Part of the transaction that needs it.
+
+    Raises Conflict when the period ends at this very moment.
+    """
     budget = row.budget
     if budget is None:
         opened = open_periods([TenantView(row.tenant)], row.now)
         view = opened[row.tenant].budget if row.tenant in opened else None
-        budget = view.id if view is not None else _load(row.slug).budget
+        budget = view.id if view is not None else load_budget(row.slug).budget
     if budget is None:
         raise Conflict("The budget's period ended at this very moment; try again.", code="period_ended")
-    store.lock_budgets([budget])
-    accounts.edit_period(budget, limit=wanted["limit"], top_up=wanted["top_up"], top_up_until=wanted["top_up_until"])
-    raise_passed(row.tenant, store.lock_budgets([budget])[budget])
+    return budget
 
 
-def _load(slug: str) -> accounts.BudgetRow:
+def load_budget(slug: str) -> accounts.BudgetRow:
+    """The budget of a tenant as it stands. Raises NotFound."""
     rows = accounts.load_budgets(slug=slug) if "\x00" not in slug else []
     if not rows:
         raise NotFound(f"There is no tenant {slug!r}.", code="unknown_tenant")
@@ -119,16 +127,10 @@ def _declared(row: accounts.BudgetRow) -> dict[str, Any]:
         "limit": row.monthly,
         "alert_at": list(row.alert_at),
         "success_target": row.success_target,
-        "top_up": row.top_up or 0,
-        "top_up_until": row.top_up_until,
     }
 
 
-def _faults(wanted: Mapping[str, Any], row: accounts.BudgetRow) -> Iterator[FieldError]:
+def _faults(wanted: Mapping[str, Any]) -> Iterator[FieldError]:
     parts = wanted["alert_at"]
     if len(parts) > ALERTS_MAX or len(set(parts)) != len(parts) or not all(0 < part <= 1 for part in parts):
         yield FieldError(("alert_at",), f"Give at most {ALERTS_MAX} different parts of the limit, above 0 and up to 1.")
-    if wanted["top_up"] and wanted["limit"] is None:
-        yield FieldError(("top_up_usd",), "There is no limit that could be topped up.")
-    if wanted["top_up"] and (wanted["top_up_until"] is None or wanted["top_up_until"] <= row.now):
-        yield FieldError(("top_up_until",), "Say until when it is added, a time in the future.")

@@ -16,8 +16,8 @@ _SQL: Final = queries.load("money.sql")
 class BudgetRow(NamedTuple):
     """A tenant's budget. `budget` None: its present period has not been begun; the last one ended at `after`.
 
-    `limit` is in force now, what was topped up included. `burn` is what the last minutes come to per
-    hour, None while too little is known. Amounts in nano-dollars, times in Unix seconds.
+    `limit` is in force now, top-ups (of which the first ends at `top_up_until`) included. `burn` is what the last
+    minutes come to per hour, None while too little is known. Amounts in nano-dollars, times in Unix seconds.
     """
 
     tenant: TenantId
@@ -57,10 +57,9 @@ def edit_monthly(slug: str, *, version: int, limit: int | None, alert_at: Sequen
     return queries.fetch_one(_SQL["edit_monthly"], params) is not None
 
 
-def edit_period(budget: BudgetId, *, limit: int | None, top_up: int, top_up_until: float | None) -> None:
-    """Change the limit of a period, and what is added to it until then."""
-    params = {"budget": budget, "limit": limit, "top_up": top_up, "top_up_until": top_up_until}
-    queries.run(_SQL["edit_period"], params)
+def edit_period(budget: BudgetId, *, limit: int | None) -> None:
+    """Change the limit of a period."""
+    queries.run(_SQL["edit_period"], {"budget": budget, "limit": limit})
 
 
 def load_task_cost(task: TaskId) -> tuple[int, int, TenantId] | None:

@@ -46,14 +46,27 @@ def test_a_budget_is_set_topped_up_and_shown_to_its_owner_alone(site: Site, admi
     body = answer.json()
     assert (body["limit_usd"], body["spent_usd"], body["left_usd"]) == ("25.00", "0.00", "25.00")
     assert body["period"]["time_zone"] == "UTC"
-    top_up = {"version": version + 1, "top_up_usd": "5", "top_up_until": "2099-01-01T00:00:00Z"}
-    topped = admin.patch("/tenants/acme/budget", json=top_up).json()
+    more = {"amount_usd": "5", "for_s": 3_600, "reason": "a launch"}
+    added = admin.post("/tenants/acme/top-ups", json=more, headers={"Idempotency-Key": "launch"})
+    assert added.status_code == 201, added.text
+    again = admin.post("/tenants/acme/top-ups", json=more, headers={"Idempotency-Key": "launch"})
+    assert again.json() == added.json()
+    topped = admin.get("/tenants/acme/budget").json()
+    assert topped["top_up_until"] == added.json()["ends_at"]
     assert (topped["monthly_limit_usd"], topped["limit_usd"], topped["top_up_usd"]) == ("25.00", "30.00", "5.00")
     with site.client() as owner, site.client(site.rival) as rival:
         assert owner.get("/tenants/acme/budget").json()["limit_usd"] == "30.00"
         assert rival.get("/tenants/acme/budget").status_code == 404
         assert [each["tenant"] for each in rival.get("/budgets").json()["budgets"]] == ["globex"]
-    assert AuditEvent.objects.filter(action="budget.edit", subject="tenant:acme").count() == 2
+        assert [each["reason"] for each in owner.get("/tenants/acme/top-ups").json()["top_ups"]] == ["a launch"]
+        assert rival.get("/tenants/acme/top-ups").status_code == 404
+        assert owner.post("/tenants/acme/top-ups", json=more).status_code == 403
+    ended = admin.delete(f"/tenants/acme/top-ups/{added.json()['id']}").json()
+    assert (ended["in_force"], ended["amount_usd"]) == (False, "5.00")
+    assert admin.delete(f"/tenants/globex/top-ups/{added.json()['id']}").status_code == 404
+    assert admin.get("/tenants/acme/budget").json()["limit_usd"] == "25.00"
+    done = AuditEvent.objects.filter(subject="tenant:acme").order_by("id").values_list("action", flat=True)
+    assert list(done)[-3:] == ["budget.edit", "budget.top_up", "budget.end_top_up"]
 
 
 def test_a_tenant_is_declared_with_its_budget_or_not_at_all(admin: httpx2.Client) -> None:
@@ -72,7 +85,7 @@ def test_a_tenant_is_declared_with_its_budget_or_not_at_all(admin: httpx2.Client
 
 def test_bad_budgets_are_refused_with_what_to_do(admin: httpx2.Client) -> None:
     version = admin.get("/tenants/globex/budget").json()["version"]
-    for edit in ({"alert_at": [0.0]}, {"top_up_usd": "5"}, {"limit_usd": "5", "top_up_usd": "5"}):
+    for edit in ({"alert_at": [0.0]}, {"alert_at": [0.5, 0.5]}):
         answer = admin.patch("/tenants/globex/budget", json={"version": version, **edit})
         assert (answer.status_code, answer.json()["code"]) == (422, "bad_budget"), edit
 

@@ -17,9 +17,10 @@ from scheduler.policy.retry import Failure
 from scheduler.policy.types import FailureClass, LeasedTask, Outcome, PoolId, TenantId, WaitReason
 from scheduler.reads.why import why
 from scheduler.services.alerts import take_due
-from scheduler.services.budgets import edit_budget
+from scheduler.services.changes import Author
 from scheduler.services.reconcile import find_drift, repair
 from scheduler.services.settle import Report, reap, settle
+from scheduler.services.top_ups import add_top_up
 from tests.support.work import HandWorker, make_pool, make_tenant, submit_tasks
 
 pytestmark = pytest.mark.django_db
@@ -325,9 +326,9 @@ def test_a_threshold_is_told_once_and_a_raised_limit_lets_work_go_on() -> None:
         (1.0, 5 * per_call),
     ]
     assert worker.start() == []
-    edit_budget("acme", 1, {"top_up": per_call, "top_up_until": timezone.now().timestamp() + 60}, actor="test")
+    add_top_up("acme", per_call, Author("test", reason="a launch"), for_s=60.0)
     assert [leased.task for leased in worker.dispatch().leased] == [tasks[5]]
-    assert AuditEvent.objects.filter(action="budget.edit").count() == 1
+    assert AuditEvent.objects.filter(action="budget.top_up").count() == 1
     assert Alert.objects.count() == 2
     # Listeners to events and webhooks hear of each once, however often it is told.
     for _ in range(2):

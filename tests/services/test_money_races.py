@@ -6,14 +6,17 @@ import threading
 from random import Random
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from scheduler.models import Budget, Lease, LedgerEntry, Task, Tenant
 from scheduler.policy.retry import Failure
 from scheduler.policy.types import FailureClass, LeasedTask, Outcome
+from scheduler.services.changes import Author
 from scheduler.services.reconcile import find_drift
 from scheduler.services.settle import Report, reap, settle
+from scheduler.services.top_ups import add_top_up, end_top_up
 from tests.services.test_money import make_llm_pool, make_price, reserved_by, submit_calls, usage
+from tests.support.waiting import wait_until
 from tests.support.work import HandWorker, make_tenant
 
 pytestmark = pytest.mark.usefixtures("live_database")
@@ -109,3 +112,39 @@ def test_of_fifty_calls_that_four_engines_want_exactly_three_run() -> None:
     assert Budget.objects.get().spent_nano == 3 * each
     assert Task.objects.filter(state="ready").count() == 47
     assert find_drift() == []
+
+
+def test_an_ended_top_up_counts_for_no_plan_that_waited_for_its_end() -> None:
+    """The plan read the budget with it; the budget's row, which the plan waits for, has it no more."""
+    make_price()
+    tenant, pool = make_tenant(), make_llm_pool()
+    per_call = reserved_by(submit_calls(tenant, 8)[0])
+    Tenant.objects.filter(pk=tenant).update(monthly_budget_nano=2 * per_call)
+    worker, ada = HandWorker({pool: 50}), Author("ada", reason="a launch")
+    assert len(worker.start()) == 2
+    added = add_top_up("acme", 3 * per_call, ada, for_s=3_600.0)
+    leased: list[LeasedTask] = []
+
+    def plan() -> None:
+        try:
+            leased.extend(worker.dispatch().leased)
+        finally:
+            connection.close()
+
+    planner = threading.Thread(target=plan)
+    with transaction.atomic():
+        end_top_up("acme", added.id, ada)
+        planner.start()
+        wait_until(_somebody_waits_for_a_row, what="the plan to wait for the budget")
+    planner.join()
+    assert leased == []
+    budget = Budget.objects.get()
+    assert budget.reserved_nano == 2 * per_call
+
+
+def _somebody_waits_for_a_row() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype IN ('tuple', 'transactionid'))"
+        )
+        return bool(cursor.fetchone()[0])

@@ -47,7 +47,7 @@ SELECT t.id, t.slug, t.time_zone, t.version, t.monthly_budget_nano, t.alert_at, 
        (SELECT extract(epoch FROM max(o.period_end))::float8 FROM budget o
         WHERE o.scope = 'tenant' AND o.scope_id = t.id AND o.period_end <= statement_timestamp()),
        b.id, b.allowed_nano, b.spent_nano, b.reserved_nano, extract(epoch FROM b.period_start)::float8,
-       extract(epoch FROM b.period_end)::float8, b.top_up_nano, extract(epoch FROM b.top_up_until)::float8,
+       extract(epoch FROM b.period_end)::float8, u.nano, extract(epoch FROM u.until)::float8,
        CASE WHEN coalesce(b.spent_nano, 0) = 0 THEN 0
             ELSE burn_nano_per_hour(b.spent_nano, m.old_nano, m.old_at, statement_timestamp()) END,
        extract(epoch FROM clock_timestamp())::float8
@@ -57,6 +57,10 @@ LEFT JOIN LATERAL (
     WHERE b.scope = 'tenant' AND b.scope_id = t.id AND b.period_end > statement_timestamp()
     ORDER BY b.period_start DESC LIMIT 1
 ) b ON true
+LEFT JOIN LATERAL (
+    SELECT sum(n.nano)::bigint AS nano, min(n.until) AS until
+    FROM unnest(b.top_up_nanos, b.top_up_untils) AS n(nano, until) WHERE n.until > clock_timestamp()
+) u ON true
 LEFT JOIN burn_mark m ON m.budget_id = b.id
 WHERE (%(tenant)s::bigint IS NULL OR t.id = %(tenant)s) AND (%(slug)s::text IS NULL OR t.slug = %(slug)s)
 ORDER BY t.slug;
@@ -69,9 +73,8 @@ WHERE slug = %(slug)s AND version = %(version)s
 RETURNING version;
 
 -- name: edit_period
--- The present period follows: its limit, and what is added to it for a while.
-UPDATE budget SET limit_nano = %(limit)s, top_up_nano = %(top_up)s, top_up_until = to_timestamp(%(top_up_until)s)
-WHERE id = %(budget)s;
+-- The present period follows.
+UPDATE budget SET limit_nano = %(limit)s WHERE id = %(budget)s;
 
 -- name: read_task_cost
 SELECT t.cost_nano, coalesce(t.cost_min_nano, 0), t.tenant_id FROM task t WHERE t.id = %(task)s AND t.cost_nano > 0;
