@@ -140,12 +140,20 @@ class PoolRetryOut(Out):
     max_backoff: float
 
 
+class PauseIn(In):
+    """Why a pool is paused, and for how long."""
+
+    reason: Reason = ""
+    for_s: Seconds | None = Field(None, description="Seconds until it resumes by itself; null: until it is resumed")
+
+
 class PauseOut(Out):
-    """Who paused a pool, when and why."""
+    """Who paused a pool, when and why. `resumes_at` null: until somebody resumes it."""
 
     by: str
     reason: str
     at: datetime
+    resumes_at: datetime | None = None
 
 
 class OverloadOut(Out):
@@ -237,7 +245,8 @@ def _overload(found: PoolDetail) -> OverloadOut:
 
 
 def _pause(pause: Pause) -> PauseOut:
-    return PauseOut(by=pause.by, reason=pause.reason, at=moment(pause.at))
+    resumes_at = None if pause.resumes_at is None else moment(pause.resumes_at)
+    return PauseOut(by=pause.by, reason=pause.reason, at=moment(pause.at), resumes_at=resumes_at)
 
 
 class TokenIn(In):

@@ -9,7 +9,7 @@ from ninja import Router
 
 from scheduler.api.access import ADMIN, OPERATE_ALL, READ, caller_of
 from scheduler.api.answers import once_per_key, respond
-from scheduler.api.control_schemas import PoolEditIn, PoolIn, PoolOut, PoolsOut, present_pool
+from scheduler.api.control_schemas import PauseIn, PoolEditIn, PoolIn, PoolOut, PoolsOut, present_pool
 from scheduler.api.fields import PROBLEMS, Problem
 from scheduler.api.scale_schemas import PoolWhyOut, ScaleOut, present_pool_why, present_scale
 from scheduler.api.task_schemas import ReasonIn
@@ -89,12 +89,12 @@ def patch_pool(request: HttpRequest, name: str, body: PoolEditIn) -> HttpRespons
     "/pools/{name}/pause", auth=OPERATE_ALL, operation_id="pause_pool", response={200: PoolOut, PROBLEMS: Problem}
 )
 @in_pool
-def post_pause(request: HttpRequest, name: str, body: ReasonIn | None = None) -> HttpResponse:
-    """Start nothing new in the pool; what runs goes on. Pausing a paused pool changes nothing."""
+def post_pause(request: HttpRequest, name: str, body: PauseIn | None = None) -> HttpResponse:
+    """Start nothing new in the pool, for a while or until it is resumed. Pausing a paused pool changes nothing."""
 
     def act() -> tuple[int, PoolOut]:
-        reason = body.reason if body is not None else ""
-        pause_pool(name, actor=caller_of(request).actor, reason=reason, source="api")
+        reason, for_s = ("", None) if body is None else (body.reason, body.for_s)
+        pause_pool(name, for_s=for_s, actor=caller_of(request).actor, reason=reason, source="api")
         return 200, _pool(request, name)
 
     return once_per_key(request, act)

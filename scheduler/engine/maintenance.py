@@ -15,6 +15,7 @@ from scheduler.services.budgets import follow_burn
 from scheduler.services.dead import fold_dead
 from scheduler.services.graphs import tend
 from scheduler.services.missing import end_overdue_blocked
+from scheduler.services.pools import end_pauses
 from scheduler.services.routing import reroute
 from scheduler.services.run_tending import tend_runs
 from scheduler.services.settle import reap
@@ -109,6 +110,8 @@ class Maintenance:
         if await self._db.call(end_overdue_blocked):
             DOORBELL.ring(Bell.WORK)
             DOORBELL.ring(Bell.SETTLED)
+        if await self._db.call(end_pauses):
+            DOORBELL.ring(Bell.WORK)
         if await self._db.call(reroute):
             DOORBELL.ring(Bell.WORK)
         await self._db.call(fold_dead)

@@ -12,6 +12,7 @@ from typing import Final
 
 from scheduler.live import wording
 from scheduler.live.board import Board, PoolView, ResourceView, element_id
+from scheduler.live.standing import Standing, standing
 
 NOTICES_MAX: Final = 20
 SYSTEM: Final = "system"
@@ -114,6 +115,7 @@ def _pool_notices(pool: PoolView) -> Iterator[Notice]:
         urgency = Urgency.ACT if pool.overload_level >= OVERLOAD_ACT_LEVEL else Urgency.WATCH
         detail = f"level {pool.overload_level} · {OVERLOAD_SAYS[min(pool.overload_level, len(OVERLOAD_SAYS)) - 1]}"
         yield _pool_notice(pool, "load", urgency, "is overloaded", detail)
+    yield from _promise_notices(pool)
     if _is_failing(pool):
         share = wording.percent(pool.failed_per_s / (pool.failed_per_s + pool.succeeded_per_s))
         detail = f"{wording.rate(pool.failed_per_s * 60)} failures per minute"
@@ -128,11 +130,30 @@ def _pool_notice(pool: PoolView, aspect: str, urgency: Urgency, says: str, detai
     return Notice(f"att-{aspect}-{pool.id}", urgency, "pool", pool.name, says, detail)
 
 
+def _promise_notices(pool: PoolView) -> Iterator[Notice]:
+    """A class that waits longer than it may, and one that is foreseen to."""
+    if pool.state != "running":
+        return
+    late = [cls for cls in pool.slo if standing(pool, cls) is Standing.MISSED]
+    if late:
+        detail = " · ".join(
+            f"{cls} {wording.duration(pool.oldest_by_class[cls])} of {wording.duration(pool.slo[cls])}" for cls in late
+        )
+        says = f"keeps {wording.name_list(late)} waiting longer than it may"
+        yield _pool_notice(pool, "missed", Urgency.ACT, says, detail)
+    soon = [cls for cls in pool.slo if standing(pool, cls) is Standing.WILL_MISS]
+    if soon:
+        detail = " · ".join(f"{cls} may wait {wording.duration(pool.slo[cls])}" for cls in soon)
+        says = f"will keep {wording.name_list(soon)} waiting longer than it may"
+        yield _pool_notice(pool, "willmiss", Urgency.WATCH, says, detail)
+
+
 def _paused(pool: PoolView) -> Notice:
     waiting = f"{wording.plural(pool.waiting, 'task')} waiting" if pool.waiting else "nothing waiting"
     if not pool.pause:
         return _pool_notice(pool, "pause", Urgency.PAUSED, "is paused", waiting)
-    detail = f"by {pool.pause.by} · “{pool.pause.reason}” · {waiting}"
+    resumes = f" · resumes at {wording.clock_utc(pool.pause.resumes_at_s)}" if pool.pause.resumes_at_s else ""
+    detail = f"by {pool.pause.by} · “{pool.pause.reason}” · {waiting}{resumes}"
     return Notice(
         f"att-pause-{pool.id}", Urgency.PAUSED, "pool", pool.name, "is paused", detail, since_s=pool.pause.at_s
     )

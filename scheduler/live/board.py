@@ -52,11 +52,12 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Who stopped a pool, why, and when in Unix seconds."""
+    """Who stopped a pool or a limit, why, and when in Unix seconds. `resumes_at_s` None: until somebody resumes it."""
 
     by: str
     reason: str
     at_s: float | None
+    resumes_at_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Scale:
 class PoolView:
     """One pool. `by_class` counts ready tasks, most urgent class first; `id` is safe in HTML.
 
+    `slo` is the wait in seconds that a class may have, `oldest_by_class` how long its oldest ready task has waited.
     `forecast` is the p50 and p90 wait in seconds of a task submitted now, by class (None: beyond the horizon); without
     one too little is known.
     """
@@ -103,6 +105,8 @@ class PoolView:
     scale: Scale | None = None
     overload_level: int = 0
     forecast: Mapping[str, tuple[float | None, float | None]] | None = None
+    slo: Mapping[str, float] = field(default_factory=dict)
+    oldest_by_class: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def waiting(self) -> int:
@@ -242,7 +246,14 @@ def _pool(item: _Json) -> PoolView:
         scale=_scale(item, _map(item, "scale")) if item.get("scale") else None,
         overload_level=_whole(item, "overload_level"),
         forecast=_forecast(_map(item, "forecast")) if item.get("forecast") else None,
+        slo=_by_class(_map(item, "slo")),
+        oldest_by_class=_by_class(_map(item, "oldest_by_class")),
     )
+
+
+def _by_class(item: _Json) -> dict[str, float]:
+    found = {cls: _number(item, cls) for cls in CLASSES}
+    return {cls: value for cls, value in found.items() if value is not None}
 
 
 def _forecast(item: _Json) -> dict[str, tuple[float | None, float | None]]:
@@ -257,7 +268,12 @@ def _scale(pool: _Json, item: _Json) -> Scale:
 
 
 def _pause(item: _Json) -> Pause:
-    return Pause(by=_name(item, "by"), reason=_text(item, "reason", MESSAGE_CHARS_MAX), at_s=_time(item, "at"))
+    return Pause(
+        by=_name(item, "by"),
+        reason=_text(item, "reason", MESSAGE_CHARS_MAX),
+        at_s=_time(item, "at"),
+        resumes_at_s=_time(item, "resumes_at"),
+    )
 
 
 def _bound(item: _Json) -> Bound:

@@ -6,17 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from scheduler.live import drawing, rows
+from scheduler.live import drawing, limit, promise, rows
 from scheduler.live.attention import headline, needs_attention
 from scheduler.live.board import CLASSES, Board, WorkerView
 from scheduler.live.frames import Frame, Key
 from scheduler.live.render import draw
+from scheduler.live.standing import Standing
 
 ROWS_ON_OVERVIEW_MAX: Final = 12
 ROWS_MAX: Final = 100
+PROMISES_ON_OVERVIEW_MAX: Final = 6
 SCOPE_CHARS_MAX: Final = 200
-SCOPED: Final = frozenset({"pool", "task"})
-"""Pages about one pool, named by their scope."""
+SCOPED: Final = frozenset({"pool", "task", "resource"})
+"""Pages about one pool or one limit, named by their scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ def _overview(board: Board, _scope: str) -> dict[str, Any]:
         "figures": rows.overview_figures(board),
         **_pool_table(board, ROWS_ON_OVERVIEW_MAX),
         **_resource_table(board, ROWS_ON_OVERVIEW_MAX),
+        **_promise_table(board, PROMISES_ON_OVERVIEW_MAX, targets_only=True),
         "chart": chart,
         "chart_half": chart.top / 2 if chart else None,
         "failed_per_s": board.totals.failed_per_min / 60,
@@ -61,6 +64,18 @@ def _pools(board: Board, _scope: str) -> dict[str, Any]:
 
 def _resources(board: Board, _scope: str) -> dict[str, Any]:
     return _resource_table(board, ROWS_MAX)
+
+
+def _resource(board: Board, name: str) -> dict[str, Any]:
+    row = next((row for row in rows.resource_rows(board) if row.resource.name == name), None)
+    if row is None:
+        return {"row": None}
+    says = limit.state_sentence(row.resource, board.as_of_s or 0.0)
+    return {"row": row, "says": says, "figures": limit.limit_figures(board, row.resource)}
+
+
+def _slo(board: Board, _scope: str) -> dict[str, Any]:
+    return _promise_table(board, ROWS_MAX)
 
 
 def _pool(board: Board, name: str) -> dict[str, Any]:
@@ -95,6 +110,8 @@ LIVE_PAGES: Final[Mapping[str, LivePage]] = {
     "pool": LivePage("live/pool.html", _pool),
     "task": LivePage("live/task.html", _task),
     "resources": LivePage("live/resources.html", _resources),
+    "slo": LivePage("live/slo.html", _slo),
+    "resource": LivePage("live/resource.html", _resource),
     "still": LivePage("live/still.html", _still),
 }
 
@@ -107,6 +124,14 @@ def _pool_table(board: Board, rows_max: int) -> dict[str, Any]:
 def _resource_table(board: Board, rows_max: int) -> dict[str, Any]:
     found = rows.resource_rows(board)
     return {"resources": found[:rows_max], "resources_left": max(len(found) - rows_max, 0)}
+
+
+def _promise_table(board: Board, rows_max: int, *, targets_only: bool = False) -> dict[str, Any]:
+    found = promise.promise_rows(board)
+    says = promise.summary(found)
+    if targets_only:
+        found = [row for row in found if row.standing is not Standing.NO_TARGET]
+    return {"promises": found[:rows_max], "promises_left": max(len(found) - rows_max, 0), "promises_say": says}
 
 
 def _worker_table(workers: Sequence[WorkerView]) -> dict[str, Any]:

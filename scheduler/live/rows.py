@@ -142,6 +142,11 @@ class Figure:
         return f"figure-{self.name}"
 
     @property
+    def label_id(self) -> str:
+        """The id of the element with the label, where the label itself may change."""
+        return f"figure-{self.name}-label"
+
+    @property
     def extra_id(self) -> str:
         """The id of the element under the number."""
         return f"figure-{self.name}-extra"

@@ -16,7 +16,8 @@ class Pool(models.Model):
     """A set of slots that run tasks through one executor, with its retry, lease and depth settings.
 
     `slo` maps a class to the seconds that it may wait. `autoscale` NULL: `slots` is what an operator set; otherwise how
-    the number of slots follows the demand, as the fields of `AutoscaleSettings`.
+    the number of slots follows the demand, as the fields of `AutoscaleSettings`. `resume_at` NULL: a
+    pause ends by hand.
     """
 
     name = models.CharField(max_length=64, unique=True)
@@ -46,6 +47,7 @@ class Pool(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_by = models.CharField(max_length=200, blank=True)
     pause_reason = models.CharField(max_length=500, blank=True)
+    resume_at = models.DateTimeField(null=True, blank=True)
     version = models.BigIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 

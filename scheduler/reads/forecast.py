@@ -16,6 +16,8 @@ from scheduler.store import dispatch, overview
 from scheduler.store import forecast as store
 
 WINDOW_S: Final = 3_600.0
+LENGTHS_S: Final = (1.0, 10.0, 60.0, inf)
+"""Forecasts are told apart by how long a wait they foretold: their errors have little in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +103,33 @@ def _wait(seconds: float | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How forecasts of the last hour came out: all of them, and by pool and class."""
+    """How forecasts of the last hour came out: all of them, by pool and class, and by how long a wait they foretold.
+
+    `by_length` has the shortest first, by the seconds that their p50 was at most.
+    """
 
     window_s: float
     overall: Report
     by_seat: Mapping[tuple[str, PriorityClass], Report]
+    by_length: Mapping[float, Report]
 
 
 def calibration(*, window_s: float = WINDOW_S) -> Calibration:
     """Compare the sampled predictions of a window with what happened."""
     outcomes = []
     by_seat: dict[tuple[str, PriorityClass], list[Outcome]] = defaultdict(list)
+    by_length: dict[float, list[Outcome]] = defaultdict(list)
     for pool, priority, p50_s, p90_s, wait_s in store.load_outcomes(window_s):
         outcome = Outcome(Band(p50_s, p90_s), wait_s)
         outcomes.append(outcome)
         by_seat[pool, priority].append(outcome)
-    return Calibration(window_s, report(outcomes), {seat: report(found) for seat, found in sorted(by_seat.items())})
+        by_length[next(length for length in LENGTHS_S if p50_s <= length)].append(outcome)
+    return Calibration(
+        window_s,
+        report(outcomes),
+        {seat: report(found) for seat, found in sorted(by_seat.items())},
+        {length: report(found) for length, found in sorted(by_length.items())},
+    )
 
 
 def oldest_waiting_s() -> dict[tuple[PoolId, PriorityClass], float]:

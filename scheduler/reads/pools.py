@@ -10,18 +10,19 @@ from scheduler.errors import NotFound
 from scheduler.policy.declarations import PoolSettings
 from scheduler.policy.states import WAITING, TaskState
 from scheduler.policy.types import PoolId, PriorityClass
-from scheduler.store import bounds, control, overview
+from scheduler.store import bounds, control, dispatch, overview
 
 _NOT_READY: Final = WAITING - {TaskState.READY}
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Who stopped a pool, why and when (Unix seconds)."""
+    """Who stopped a pool, why and when (Unix seconds). `resumes_at` None: until somebody resumes it."""
 
     by: str
     reason: str
     at: float
+    resumes_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def _detail(
     running: int,
     load: bounds.PoolLoad | None,
 ) -> PoolDetail:
-    pause = None if row.paused_at is None else Pause(row.paused_by, row.pause_reason, row.paused_at)
+    pause = None if row.paused_at is None else Pause(row.paused_by, row.pause_reason, row.paused_at, row.resume_at)
     waiting = {p.label: counts.get((row.id, p, TaskState.READY.value), 0) for p in PriorityClass}
     scheduled = sum(counts.get((row.id, p, state.value), 0) for p in PriorityClass for state in _NOT_READY)
     overload = None if load is None else load.overload
@@ -91,6 +92,22 @@ def _detail(
         None if overload is None else overload.since,
         None if load is None else load.predicted_s,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RunningNow:
+    """The attempts of a pool that run the longest (so many at most), and the time now in Unix seconds."""
+
+    longest: list[overview.RunningTask]
+    as_of: float
+
+
+RUNNING_SHOWN_MAX: Final = 20
+
+
+def running_now(name: str) -> RunningNow:
+    """What runs in the pool of that name, longest first."""
+    return RunningNow(overview.load_running_tasks(name, rows_max=RUNNING_SHOWN_MAX), dispatch.load_now())
 
 
 def pool_names() -> dict[int, str]:

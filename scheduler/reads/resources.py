@@ -11,7 +11,7 @@ from scheduler.errors import NotFound
 from scheduler.policy.breaker import Breaker, BreakerState, state_of
 from scheduler.policy.declarations import LimitSettings, OverrideSettings
 from scheduler.policy.limits import effective_rate, less_held, limit_at
-from scheduler.policy.types import ResourceId, ResourceView
+from scheduler.policy.types import ResourceId, ResourceKind, ResourceView
 from scheduler.store import dispatch, overview, resources
 from scheduler.store.resources import Pause
 
@@ -52,6 +52,11 @@ def resource_detail(name: str) -> ResourceDetail:
     if not found:
         raise NotFound(f"There is no resource named {name!r}.", code="unknown_resource")
     return found[0]
+
+
+def resource_kinds() -> dict[str, ResourceKind]:
+    """The kinds of all limits by name."""
+    return {row.name: row.view.kind for row in resources.load()}
 
 
 def list_resources() -> list[ResourceDetail]:
@@ -96,3 +101,23 @@ def _waiting() -> Mapping[ResourceId, int]:
         for resource in view.resources:
             total[resource] += by_demand[demand]
     return total
+
+
+HOLDERS_MAX: Final = 50
+"""Of those who hold a limit, as many are named: the ones that have held it longest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUse:
+    """Who holds a limit, longest first and so many at most, and who waits for it. `as_of` is Unix seconds."""
+
+    holders: list[resources.Holder]
+    waiters: list[resources.Waiters]
+    as_of: float
+
+
+def resource_use(detail: ResourceDetail) -> ResourceUse:
+    """Who uses a limit now, and who would."""
+    resource = detail.view.id
+    now = dispatch.load_now()
+    return ResourceUse(resources.load_holders(resource, rows_max=HOLDERS_MAX), resources.load_waiters(resource), now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
 
@@ -12,6 +12,9 @@ from scheduler.errors import Conflict, FieldError, NotFound
 from scheduler.policy.declarations import PoolSettings, faults_in_pool
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.store import control as store
+
+PAUSE_MAX_S: Final = 30 * 86_400.0
+"""What is paused for longer is not paused but retired; say so by hand."""
 
 
 def add_pool(
@@ -54,15 +57,33 @@ def edit_pool(
         return load_pool(name)
 
 
-def pause_pool(name: str, *, actor: str, reason: str, source: str = "ui") -> store.PoolRow:
-    """Start nothing new in the pool; what runs goes on. Pausing a paused pool changes nothing. Raises NotFound."""
+def pause_pool(name: str, *, for_s: float | None = None, actor: str, reason: str, source: str = "ui") -> store.PoolRow:
+    """Start nothing new in the pool for so many seconds, or (None) until somebody resumes it; what runs goes on.
+
+    Pausing a paused pool changes nothing. Raises NotFound, Refused when no pause lasts that long.
+    """
     author = Author(actor, source, reason)
     check_reason(author)
+    if for_s is not None and not 0 < for_s <= PAUSE_MAX_S:
+        detail = f"A pause that ends by itself lasts at most {PAUSE_MAX_S / 86_400:g} days."
+        refuse((FieldError(("for_s",), detail),), code="bad_pause")
     with transaction.atomic():
         load_pool(name)
-        if store.pause_pool(name, actor=actor, reason=reason):
-            record(author, "pool.pause", f"pool:{name}", before={"paused": False}, after={"paused": True})
+        if store.pause_pool(name, actor=actor, reason=reason, for_s=for_s):
+            after = {"paused": True} if for_s is None else {"paused": True, "for_s": for_s}
+            record(author, "pool.pause", f"pool:{name}", before={"paused": False}, after=after)
         return load_pool(name)
+
+
+def end_pauses() -> int:
+    """Resume the pools whose pause was to end by now, by the clock of the database; how many."""
+    with transaction.atomic():
+        ended = store.end_pauses()
+        for name, by, reason in ended:
+            author = Author("system", "system", "The time that was said with the pause has come.")
+            before = {"paused": True, "paused_by": by, "pause_reason": reason}
+            record(author, "pool.resume", f"pool:{name}", before=before, after={"paused": False})
+    return len(ended)
 
 
 def resume_pool(name: str, *, actor: str, reason: str = "", source: str = "ui") -> store.PoolRow:

@@ -70,11 +70,19 @@ def load_resource(name: str) -> store.ResourceRow:
 
 
 def override_resource(
-    name: str, override: OverrideSettings, *, for_s: float | None = None, actor: str, reason: str, source: str = "ui"
+    name: str,
+    override: OverrideSettings,
+    *,
+    for_s: float | None = None,
+    version: int | None = None,
+    actor: str,
+    reason: str,
+    source: str = "ui",
 ) -> store.ResourceRow:
     """Let these figures go before the declared ones until `override.until`, for `for_s` seconds, or until it is lifted.
 
-    An override before is replaced. Nobody has to act for it to end. Raises NotFound, Refused with every fault.
+    An override before is replaced. Nobody has to act for it to end. Raises NotFound, Refused with every fault, and
+    VersionConflict when `version` (None: whatever it is) is not the current one.
     """
     author = Author(actor, source, reason)
     check_reason(author)
@@ -83,24 +91,32 @@ def override_resource(
         now = load_now()
         wanted = override if for_s is None else replace(override, until=now + for_s)
         refuse(faults_in_override(row.view.kind, wanted, now=now), code="bad_override")
-        _set_override(author, "resource.override", row, wanted)
+        _set_override(author, "resource.override", row, wanted, version)
         return load_resource(name)
 
 
-def lift_override(name: str, *, actor: str, reason: str = "", source: str = "ui") -> store.ResourceRow:
-    """Let the declared figures count again. Lifting what is not there changes nothing. Raises NotFound."""
+def lift_override(
+    name: str, *, version: int | None = None, actor: str, reason: str = "", source: str = "ui"
+) -> store.ResourceRow:
+    """Let the declared figures count again. Lifting what is not there changes nothing.
+
+    Raises NotFound, and VersionConflict when `version` (None: whatever it is) is not the current one.
+    """
     author = Author(actor, source, reason)
     check_reason(author)
     with transaction.atomic():
         row = load_resource(name)
         if row.override is not None:
-            _set_override(author, "resource.lift_override", row, OverrideSettings())
+            _set_override(author, "resource.lift_override", row, OverrideSettings(), version)
         return load_resource(name)
 
 
-def _set_override(author: Author, action: str, row: store.ResourceRow, wanted: OverrideSettings) -> None:
+def _set_override(
+    author: Author, action: str, row: store.ResourceRow, wanted: OverrideSettings, version: int | None
+) -> None:
     store.date_level(row.name)
-    store.set_override(row.name, wanted)
+    if store.set_override(row.name, wanted, version=version) is None:
+        raise VersionConflict(f"The resource {row.name!r}", sent=version or 0, current=load_resource(row.name).version)
     before = {} if row.override is None else asdict(row.override)
     record(author, action, f"resource:{row.name}", before=before, after=asdict(wanted))
 

@@ -152,15 +152,12 @@ class _Picture:
         }
 
     def _pool(self, pool: store.PoolRow) -> dict[str, object]:
-        oldest = [self.now - at for (owner, _), at in self.oldest.items() if owner == pool.id]
-        paused = None
-        if pool.paused_at is not None:
-            paused = {"by": pool.paused_by, "reason": pool.pause_reason, "at": pool.paused_at}
+        oldest = {p.label: self.now - at for (owner, p), at in self.oldest.items() if owner == pool.id}
         return {
             "name": pool.name,
             "executor": pool.executor,
-            "state": "running" if paused is None else "paused",
-            "pause": paused,
+            "state": "running" if pool.paused_at is None else "paused",
+            "pause": _pause(pool),
             "waiting": {p.label: self.counts.get((pool.id, p, "ready"), 0) for p in PriorityClass},
             "scheduled": self._count(pool.id, "scheduled", "blocked"),
             "retrying": self._count(pool.id, "retrying"),
@@ -172,7 +169,9 @@ class _Picture:
             "started_per_s": round(self._rate(pool.id, "started"), 2),
             "succeeded_per_s": round(self._rate(pool.id, "succeeded"), 2),
             "failed_per_s": round(self._rate(pool.id, "failed"), 2),
-            "oldest_waiting_s": round(max(oldest), 1) if oldest else None,
+            "oldest_waiting_s": round(max(oldest.values()), 1) if oldest else None,
+            "oldest_by_class": {label: round(seconds, 1) for label, seconds in oldest.items()},
+            "slo": pool.slo,
             "bound_by": self._bound_by(pool),
             "forecast": self.foreseen.get(pool.id),
         }
@@ -270,6 +269,12 @@ class _Picture:
             "leader": row.leader,
             "draining": row.draining,
         }
+
+
+def _pause(pool: store.PoolRow) -> dict[str, object] | None:
+    if pool.paused_at is None:
+        return None
+    return {"by": pool.paused_by, "reason": pool.pause_reason, "at": pool.paused_at, "resumes_at": pool.resume_at}
 
 
 def _foreseen() -> dict[PoolId, dict[str, object]]:

@@ -36,7 +36,7 @@ class TenantRow:
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
-    """A pool as declared. `paused_at` is Unix seconds, None while it runs."""
+    """A pool as declared. `paused_at` is Unix seconds, None while it runs; `resume_at` None: a pause ends by hand."""
 
     id: PoolId
     name: str
@@ -46,6 +46,7 @@ class PoolRow:
     paused_by: str
     pause_reason: str
     version: int
+    resume_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +210,15 @@ def _pool_params(settings: PoolSettings) -> dict[str, Any]:
     }
 
 
-def pause_pool(name: str, *, actor: str, reason: str) -> bool:
-    """Pause a pool; False when it is paused already or unknown."""
-    return queries.fetch_one(_SQL["pause_pool"], {"name": name, "actor": actor, "reason": reason}) is not None
+def pause_pool(name: str, *, actor: str, reason: str, for_s: float | None = None) -> bool:
+    """Pause a pool, for so many seconds or (None) until it is resumed; False when it is paused already or unknown."""
+    params = {"name": name, "actor": actor, "reason": reason, "for_s": for_s}
+    return queries.fetch_one(_SQL["pause_pool"], params) is not None
+
+
+def end_pauses() -> list[tuple[str, str, str]]:
+    """Resume the pools whose pause was to end by now: name, who had paused it, why."""
+    return [(name, by, reason) for name, by, reason in queries.fetch(_SQL["end_pauses"])]
 
 
 def resume_pool(name: str) -> bool:

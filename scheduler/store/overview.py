@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -46,7 +46,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
-    """A pool as the picture shows it."""
+    """A pool as the picture shows it. `slo` is the wait in seconds that a class (by its label) may have."""
 
     id: PoolId
     name: str
@@ -55,6 +55,8 @@ class PoolRow:
     paused_at: float | None
     paused_by: str
     pause_reason: str
+    resume_at: float | None
+    slo: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +134,35 @@ def load_offered(
 
 def load_pools() -> list[PoolRow]:
     """All pools by name."""
-    return [PoolRow(*row) for row in queries.fetch(_SQL["read_pools"])]
+    return [_pool(*row) for row in queries.fetch(_SQL["read_pools"])]
+
+
+def _pool(*row: Any) -> PoolRow:
+    *plain, slo = row
+    fields: list[Any] = [*plain, orjson.loads(slo or "{}") or {}]
+    return PoolRow(*fields)
 
 
 def load_running() -> dict[PoolId, int]:
     """Live leases by pool."""
     return {PoolId(pool): n for pool, n in queries.fetch(_SQL["running_by_pool"])}
+
+
+class RunningTask(NamedTuple):
+    """An attempt that runs since `since` (Unix seconds); `stopping`: it was told to stop."""
+
+    task: int
+    tenant: str
+    priority: PriorityClass
+    attempt: int
+    since: float
+    stopping: bool
+
+
+def load_running_tasks(pool: str, *, rows_max: int) -> list[RunningTask]:
+    """What runs in a pool, longest first."""
+    rows = queries.fetch(_SQL["running_tasks"], {"pool": pool, "rows_max": rows_max})
+    return [RunningTask(task, tenant, PriorityClass(p), *rest) for task, tenant, p, *rest in rows]
 
 
 def add_snapshot(body: Mapping[str, object]) -> int:

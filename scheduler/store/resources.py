@@ -10,7 +10,7 @@ import orjson
 
 from scheduler.policy.breaker import Breaker
 from scheduler.policy.declarations import LimitSettings, OverrideSettings
-from scheduler.policy.types import ResourceId, ResourceKind, ResourceView
+from scheduler.policy.types import PriorityClass, ResourceId, ResourceKind, ResourceView
 from scheduler.store import queries
 
 _SQL: Final = queries.load("resources.sql")
@@ -95,6 +95,39 @@ def _override(
     return OverrideSettings(rate=rate, burst=burst, permits=permits, until=until)
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """An attempt that holds a part of a limit since `since` (Unix seconds)."""
+
+    task: int
+    pool: str
+    tenant: str
+    priority: PriorityClass
+    amount: float
+    since: float
+
+
+def load_holders(resource: ResourceId, *, rows_max: int) -> list[Holder]:
+    """Who holds a limit, longest first."""
+    rows = queries.fetch(_SQL["holders"], {"resource": resource, "rows_max": rows_max})
+    return [Holder(task, pool, tenant, PriorityClass(p), n, since) for task, pool, tenant, p, n, since in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiters:
+    """How many tasks of a pool and class are ready and need a limit."""
+
+    pool: str
+    priority: PriorityClass
+    number: int
+
+
+def load_waiters(resource: ResourceId) -> list[Waiters]:
+    """Who waits with need of a limit, by pool and class."""
+    rows = queries.fetch(_SQL["waiters"], {"resource": resource})
+    return [Waiters(pool, PriorityClass(priority), n) for pool, priority, n in rows]
+
+
 def load_held() -> dict[ResourceId, float]:
     """What live leases hold, by resource."""
     return {ResourceId(resource): float(held) for resource, held in queries.fetch(_SQL["held_by_resource"])}
@@ -127,9 +160,13 @@ def edit(name: str, *, version: int, settings: LimitSettings) -> int | None:
     return None if row is None else int(row[0])
 
 
-def set_override(name: str, override: OverrideSettings) -> None:
-    """Let this go before what is declared; one without figures lifts it."""
-    queries.run(_SQL["set_override"], {"name": name, **asdict(override)})
+def set_override(name: str, override: OverrideSettings, *, version: int | None = None) -> int | None:
+    """Let this go before what is declared; one without figures lifts it.
+
+    The new version, or None when `version` (None: whatever it is) is not the current one.
+    """
+    row = queries.fetch_one(_SQL["set_override"], {"name": name, "version": version, **asdict(override)})
+    return None if row is None else int(row[0])
 
 
 def touch(name: str) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from scheduler.errors import NotFound
+from scheduler.live import wording
 from scheduler.live.frames import Key
 from scheduler.live.newest import newest
+from scheduler.policy.runs import KillScope
 from scheduler.reads.pool_why import longest_waiting
-from scheduler.reads.pools import pool_detail
-from scheduler.web.access import OPERATE_POOL, VIEW_CONSOLE, needs
+from scheduler.reads.pools import RUNNING_SHOWN_MAX, pool_detail, running_now
+from scheduler.reads.runs import kills_in_force
+from scheduler.web.access import OPERATE_POOL, OPERATE_RUN, VIEW_CONSOLE, needs
 from scheduler.web.shell import missing, page
 
 
@@ -45,12 +49,23 @@ def pool(request: HttpRequest, name: str) -> HttpResponse:
     return pool_page(request, name)
 
 
+PAUSES: Final = (
+    ("", "Until somebody resumes it"),
+    ("900", "For 15 minutes, then it resumes by itself"),
+    ("3600", "For 1 hour"),
+    ("14400", "For 4 hours"),
+    ("86400", "For 24 hours"),
+)
+"""How long a pause may be said to last, in seconds."""
+
+
 def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str = "", fault: str = "") -> HttpResponse:
     """The page of a pool, after a refused action with the input kept and the fault beside it."""
     try:
         detail = pool_detail(name)
     except NotFound:
-        return _no_such_pool(request, name)
+        return no_such_pool(request, name)
+    now = running_now(detail.name)
     return page(
         request,
         "ops/pool.html",
@@ -60,13 +75,35 @@ def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str
         status=status,
         pool=detail,
         longest=longest_waiting(detail.name),
+        running=[_running(each, now.as_of) for each in now.longest],
+        running_max=RUNNING_SHOWN_MAX,
+        looked=wording.clock_utc(now.as_of),
+        looked_machine=wording.machine(now.as_of),
+        killed=next((k for k in kills_in_force() if (k.scope, k.name) == (KillScope.POOL, detail.name)), None),
+        resumes=wording.day_and_clock(detail.pause.resumes_at) if detail.pause and detail.pause.resumes_at else "",
+        pauses=PAUSES,
+        may_kill=request.user.has_perm(OPERATE_RUN),
         may_operate=request.user.has_perm(OPERATE_POOL),
         reason=reason,
         fault=fault,
     )
 
 
-def _no_such_pool(request: HttpRequest, name: str) -> HttpResponse:
+def _running(each: Any, now: float) -> dict[str, Any]:
+    return {
+        "task": each.task,
+        "tenant": each.tenant,
+        "cls": each.priority.label,
+        "attempt": each.attempt,
+        "age": wording.duration(now - each.since),
+        "since": wording.day_and_clock(each.since),
+        "since_machine": wording.machine(each.since),
+        "stopping": each.stopping,
+    }
+
+
+def no_such_pool(request: HttpRequest, name: str) -> HttpResponse:
+    """The page that says that there is no such pool, with names much like it."""
     known = [pool.name for pool in newest.look().board.pools]
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     return missing(request, f"There is no pool named “{name}”.", near=near, near_at=reverse("ops:pools"))

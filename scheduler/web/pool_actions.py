@@ -9,14 +9,16 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from scheduler.errors import NotFound, Refused
+from scheduler.live import wording
 from scheduler.reads.pools import pool_detail
 from scheduler.services.pools import pause_pool, resume_pool
 from scheduler.web.access import OPERATE_POOL, needs
 from scheduler.web.acting import actor_of, done, reason_of
-from scheduler.web.pages import pool_page
+from scheduler.web.pages import PAUSES, pool_page
 from scheduler.web.toast import Toast, Undo
 
 ASK_WHY: Final = "Say why, so that the next person knows when to resume."
+PAUSE_CHOICES: Final = frozenset(seconds for seconds, _ in PAUSES if seconds)
 
 
 @require_POST
@@ -31,13 +33,15 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
         if before:
             fault = f"{before.by} paused it already: “{before.reason}”. Nothing was changed."
             return pool_page(request, name, status=409, reason=reason, fault=fault)
-        pause_pool(name, actor=actor_of(request), reason=reason)
+        for_s = request.POST.get("for_s", "")
+        pause_pool(name, for_s=float(for_s) if for_s in PAUSE_CHOICES else None, actor=actor_of(request), reason=reason)
     except NotFound:
         return pool_page(request, name)
     except Refused as refusal:
         return pool_page(request, name, status=422, reason=reason, fault=refusal.detail)
     undo = Undo(reverse("ops:pool-resume", kwargs={"name": name}), reason="undo")
-    return _done(request, name, Toast(f"Paused {name}. Nothing new starts; what runs goes on.", undo=undo))
+    ends = f" It resumes by itself in {wording.duration(float(for_s))}." if for_s in PAUSE_CHOICES else ""
+    return _done(request, name, Toast(f"Paused {name}. Nothing new starts; what runs goes on.{ends}", undo=undo))
 
 
 @require_POST

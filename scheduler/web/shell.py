@@ -43,6 +43,7 @@ NAVIGATION: Final = (
     NavItem("now", "overview", "Overview", "overview", "o", "ops:overview"),
     NavItem("now", "pools", "Pools", "pools", "p", "ops:pools"),
     NavItem("now", "resources", "Resources", "resources", "r", "ops:resources"),
+    NavItem("now", "slo", "SLO", "slo", "s", "ops:slo"),
     NavItem("work", "tasks", "Tasks", "tasks", "t", "ops:tasks"),
     NavItem("work", "runs", "Runs", "runs", "a", "ops:runs"),
     NavItem("who", "tenants", "Tenants", "tenants", "n", "ops:tenants"),

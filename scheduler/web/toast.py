@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from django.http import HttpRequest
@@ -12,10 +12,11 @@ _KEY: Final = "toast"
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """The form that takes the action back: where it posts, and the reason it gives."""
+    """The form that takes the action back: where it posts, the reason it gives, and what else it holds."""
 
     url: str
     reason: str
+    values: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

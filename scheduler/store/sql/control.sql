@@ -67,7 +67,7 @@ WHERE t.id = ANY(%(tenants)s);
 SELECT id, name, executor, config::text, slots_min, slots_max, slots, max_attempts, backoff_initial_s, backoff_multiplier,
        backoff_max_s, lease_ttl_s, timeout_s, duration_default_s, slo::text, autoscale::text, unknown_dependency,
        await_timeout_s, max_pending, overflow, allow_degraded, reservable_fraction, worker_second_nano,
-       extract(epoch FROM paused_at)::float8, paused_by, pause_reason, version
+       extract(epoch FROM paused_at)::float8, paused_by, pause_reason, version, extract(epoch FROM resume_at)::float8
 FROM pool
 WHERE %(names)s::text[] IS NULL OR name = ANY(%(names)s)
 ORDER BY name;
@@ -100,15 +100,27 @@ RETURNING version;
 
 -- name: pause_pool
 -- Zero rows: it is paused already.
-UPDATE pool SET paused_at = clock_timestamp(), paused_by = %(actor)s, pause_reason = %(reason)s, version = version + 1
+UPDATE pool SET paused_at = clock_timestamp(), paused_by = %(actor)s, pause_reason = %(reason)s,
+    resume_at = clock_timestamp() + make_interval(secs => %(for_s)s), version = version + 1
 WHERE name = %(name)s AND paused_at IS NULL
 RETURNING version;
 
 -- name: resume_pool
 -- Zero rows: it is not paused.
-UPDATE pool SET paused_at = NULL, paused_by = '', pause_reason = '', version = version + 1
+UPDATE pool SET paused_at = NULL, paused_by = '', pause_reason = '', resume_at = NULL, version = version + 1
 WHERE name = %(name)s AND paused_at IS NOT NULL
 RETURNING version;
+
+-- name: end_pauses
+-- Resume the pools whose pause was to end by now; who had paused them and why. One that is being changed waits a turn.
+WITH due AS (
+    SELECT id, name, paused_by, pause_reason FROM pool
+    WHERE paused_at IS NOT NULL AND resume_at <= clock_timestamp()
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE pool p SET paused_at = NULL, paused_by = '', pause_reason = '', resume_at = NULL, version = p.version + 1
+FROM due WHERE p.id = due.id
+RETURNING due.name, due.paused_by, due.pause_reason;
 
 -- name: add_token
 INSERT INTO api_token (public_id, secret_sha256, name, tenant_id, scopes, pools, expires_at)

@@ -112,10 +112,21 @@ FROM (
 ) o;
 
 -- name: read_pools
-SELECT id, name, executor, slots, extract(epoch FROM paused_at)::float8, paused_by, pause_reason FROM pool ORDER BY name;
+SELECT id, name, executor, slots, extract(epoch FROM paused_at)::float8, paused_by, pause_reason,
+       extract(epoch FROM resume_at)::float8, slo::text
+FROM pool ORDER BY name;
 
 -- name: running_by_pool
 SELECT pool_id, count(*) FROM lease GROUP BY 1;
+
+-- name: running_tasks
+-- What runs in a pool, longest first. Leases are as many as attempts run.
+SELECT l.task_id, t.slug, l.priority, l.attempt, extract(epoch FROM l.started_at)::float8,
+       l.cancel_requested_at IS NOT NULL
+FROM lease l JOIN pool p ON p.id = l.pool_id JOIN tenant t ON t.id = l.tenant_id
+WHERE p.name = %(pool)s
+ORDER BY l.started_at, l.lease_id
+LIMIT %(rows_max)s;
 
 -- name: add_snapshot
 INSERT INTO snapshot (body) VALUES (%(body)s::jsonb) RETURNING seq;

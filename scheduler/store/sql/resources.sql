@@ -45,11 +45,11 @@ WHERE name = %(name)s AND version = %(version)s
 RETURNING version;
 
 -- name: set_override
--- Goes before what is declared until its time comes; all NULL lifts it.
+-- Goes before what is declared until its time comes; all NULL lifts it. Zero rows: the version (NULL: any) moved on.
 UPDATE resource
 SET override_rate = %(rate)s, override_burst = %(burst)s, override_permits = %(permits)s,
     override_until = to_timestamp(%(until)s), version = version + 1
-WHERE name = %(name)s
+WHERE name = %(name)s AND (%(version)s::bigint IS NULL OR version = %(version)s::bigint)
 RETURNING version;
 
 -- name: held_by_resource
@@ -62,3 +62,25 @@ GROUP BY 1;
 -- name: touch_resource
 -- Something about a limit was changed by a person; the new version.
 UPDATE resource SET version = version + 1 WHERE name = %(name)s RETURNING version;
+
+-- name: holders
+-- Who holds a limit, longest first. Leases are as many as attempts run.
+SELECT l.task_id, p.name, t.slug, l.priority, l.amounts[array_position(d.resource_ids, %(resource)s::bigint)],
+       extract(epoch FROM l.started_at)::float8
+FROM lease l
+JOIN demand d ON d.id = l.demand_id AND %(resource)s::bigint = ANY(d.resource_ids)
+JOIN pool p ON p.id = l.pool_id
+JOIN tenant t ON t.id = l.tenant_id
+ORDER BY l.started_at, l.lease_id
+LIMIT %(rows_max)s;
+
+-- name: waiters
+-- Ready tasks that need a limit, by pool and class. Cost grows with lanes, not with tasks.
+SELECT p.name, c.priority, sum(c.n)::bigint
+FROM (SELECT pool_id, priority, demand_id, n FROM task_count WHERE counter = 'ready'
+      UNION ALL
+      SELECT pool_id, priority, demand_id, n FROM task_delta WHERE counter = 'ready') AS c
+JOIN demand d ON d.id = c.demand_id AND %(resource)s::bigint = ANY(d.resource_ids)
+JOIN pool p ON p.id = c.pool_id
+GROUP BY 1, 2 HAVING sum(c.n) > 0
+ORDER BY 2, 3 DESC, 1;

@@ -1,0 +1,66 @@
+"""How classes stand against their targets: on the page, in one sentence, and among what needs attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.live.attention import needs_attention
+from scheduler.live.board import Board, read_board
+from scheduler.live.promise import promise_rows, summary
+from tests.live import sample
+
+SURE = {"high": {"p50_s": 1.0, "p90_s": 2.0}}
+
+
+def board(**changes: Any) -> Board:
+    pools = [sample.pool("llm", **{"slo": {"high": 5.0}, "forecast": SURE, **changes})]
+    return read_board(9, sample.AS_OF_S, sample.body(pools=pools, resources=[]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "word", "wait"),
+    [
+        ({}, "On target", "1.0 s to 2.0 s"),
+        ({"forecast": {"high": {"p50_s": 1.0, "p90_s": 6.0}}}, "At risk", "1.0 s to 6.0 s"),
+        ({"forecast": {"high": {"p50_s": 1.0, "p90_s": None}}}, "At risk", "1.0 s to over 15 min"),
+        ({"forecast": {"high": {"p50_s": 6.0, "p90_s": 9.0}}}, "Will miss", "6.0 s to 9.0 s"),
+        ({"forecast": {"high": {"p50_s": None, "p90_s": None}}}, "Will miss", "over 15 min"),
+        ({"forecast": None}, "Not enough data", "not enough data"),
+        ({"forecast": {}}, "Not enough data", "not enough data"),
+        ({"oldest_by_class": {"high": 5.1}}, "Missed", "1.0 s to 2.0 s"),
+        ({"oldest_by_class": {"high": 4.9}, "state": "paused"}, "Paused", "1.0 s to 2.0 s"),
+        ({"slo": {}}, "No target", "1.0 s to 2.0 s"),
+    ],
+)
+def test_what_happened_goes_before_what_is_foreseen(changes: dict[str, Any], word: str, wait: str) -> None:
+    [row] = promise_rows(board(**changes))
+    assert (row.chip.word, row.wait) == (word, wait)
+
+
+def test_the_worst_comes_first_with_its_cause() -> None:
+    bound = {"code": "resource", "resource": "openai", "text": "openai is short"}
+    slo = {"critical": 9.0, "high": 5.0}
+    rows = promise_rows(board(slo=slo, oldest_by_class={"high": 8.0}, bound_by=bound))
+    assert [(row.cls, row.chip.word, row.cause, row.resource) for row in rows] == [
+        ("high", "Missed", "openai is short", "openai"),
+        ("critical", "Not enough data", "—", None),
+    ]
+    assert summary(rows) == "1 target is missed or will be: llm (high)."
+
+
+def test_the_sentence_never_says_that_all_is_well_when_it_is_not_known() -> None:
+    assert summary(promise_rows(board())) == "The one target is kept."
+    assert summary(promise_rows(board(slo={"high": 5.0, "low": 5.0}))) == (
+        "Nothing is known to be at risk: 1 of 2 targets kept."
+    )
+    assert summary(promise_rows(board(slo={}))).startswith("No pool has a target.")
+
+
+def test_a_missed_target_needs_somebody_at_once() -> None:
+    [notice] = needs_attention(board(oldest_by_class={"high": 8.0}))
+    assert (notice.urgency.word, notice.says) == ("Act now", "keeps high waiting longer than it may")
+    assert notice.detail == "high 8.0 s of 5.0 s"
+    [notice] = needs_attention(board(forecast={"high": {"p50_s": 6.0, "p90_s": 9.0}}))
+    assert (notice.urgency.word, notice.says) == ("Watch", "will keep high waiting longer than it may")
