@@ -13,6 +13,7 @@ _DAY_S = 86_400
 _MILLION = 1_000_000
 _BILLION = 1_000_000_000
 _NANO: Final = 9
+_CENTS: Final = 2
 
 
 def count(value: float | None) -> str:
@@ -90,10 +91,12 @@ def dollars(nano: int | None) -> str:
     if abs(usd) >= 10_000:  # noqa: PLR2004 - cents do not matter any more
         places = 0
     elif abs(usd) >= 1 or not usd:
-        places = 2
+        places = _CENTS
     else:
         places = min(_NANO, 2 - usd.adjusted())  # three digits that are not zero
     text = f"{abs(usd).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):,f}"
+    if places > _CENTS:
+        text = text.rstrip("0").ljust(text.index(".") + 1 + _CENTS, "0")
     sign = "-" if nano < 0 else ""
     return f"{sign}${text if nano else 0}"
 

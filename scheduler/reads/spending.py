@@ -14,12 +14,23 @@ from scheduler.policy.pace import BudgetState, projected, runs_out_at, state_of
 from scheduler.policy.periods import period_at
 from scheduler.policy.types import PriorityClass, TenantId
 from scheduler.reads.tenants import tenant_detail
-from scheduler.store.spending import PartRow, Place, SpenderRow, load_spenders, load_spending
+from scheduler.store.dispatch import load_now
+from scheduler.store.spending import (
+    AlertTold,
+    PartRow,
+    Place,
+    RunOf,
+    SpenderRow,
+    load_spenders,
+    load_spending,
+    load_story,
+)
 from scheduler.store.top_ups import load_top_ups
 
 SORTS: Final = ("risk", "burn", "spent", "slug")
 PAGE_ROWS: Final = 50
 PARTS_MAX: Final = 20
+STORY_ROWS: Final = 5
 DAYS_MAX: Final = 100
 BY: Final = ("tenant", "pool", "model", "kind", "class")
 
@@ -157,6 +168,11 @@ def spending(starts_at: float, ends_at: float, *, zone: str, tenant: TenantId | 
     )
 
 
+def read_clock() -> float:
+    """The time of the database, in Unix seconds."""
+    return load_now()
+
+
 def _part(row: PartRow) -> Part:
     what = row.what
     if row.by == "class":
@@ -174,3 +190,18 @@ def _days(starts_at: float, ends_at: float, zone: str) -> list[date]:
 def list_top_ups(slug: str, only: TenantId | None, *, before: int | None = None, rows_max: int) -> list[TopUpRow]:
     """Top-ups of a tenant, newest first. Raises NotFound, also for one that the caller may not see."""
     return load_top_ups(tenant_detail(slug, only).id, before=before, rows_max=rows_max)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What came up lately about a tenant, newest first."""
+
+    top_ups: Sequence[TopUpRow]
+    alerts: Sequence[AlertTold]
+    runs: Sequence[RunOf]
+
+
+def story_of(tenant: TenantId) -> Story:
+    """The last top-ups, alerts and runs of a tenant."""
+    alerts, runs = load_story(tenant, rows_max=STORY_ROWS)
+    return Story(load_top_ups(tenant, rows_max=STORY_ROWS), alerts, runs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import orjson
+
 from scheduler.policy.types import TenantId
 from scheduler.store import queries
 
@@ -84,3 +86,31 @@ def load_spending(*, starts: float, ends: float, zone: str, tenant: TenantId | N
     """What was spent in [starts, ends), by the days of a zone and by everything else: at most so many parts of each."""
     params = {"starts": starts, "ends": ends, "zone": zone, "tenant": tenant, "parts_max": parts_max}
     return [PartRow(*row) for row in queries.fetch(_SQL["read_spending"], params)]
+
+
+class AlertTold(NamedTuple):
+    """A budget of a tenant reached a part of its limit."""
+
+    scope: str
+    scope_id: int
+    threshold: float
+    limit: int
+    spent: int
+    at: float
+
+
+class RunOf(NamedTuple):
+    """A run of a tenant and what it spent."""
+
+    id: int
+    name: str
+    state: str
+    at: float
+    spent: int | None
+
+
+def load_story(tenant: TenantId, *, rows_max: int) -> tuple[list[AlertTold], list[RunOf]]:
+    """The newest alerts and runs of a tenant."""
+    row = queries.fetch_one(_SQL["read_tenant_story"], {"tenant": tenant, "rows_max": rows_max})
+    alerts, runs = (orjson.loads(part or "[]") for part in row or (None, None))
+    return [AlertTold(*each) for each in alerts], [RunOf(*each) for each in runs]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from django.urls import reverse
+
 from scheduler.live import drawing, wording
 from scheduler.reads.spending import Part, Spending
 from scheduler.web.tenant_words import Amount, amount
@@ -63,6 +65,7 @@ class PartLine:
     """A part as its table has it; `bar` is its share of the whole."""
 
     what: str
+    url: str
     cost: Amount
     bar: list[drawing.Segment]
     share: str
@@ -134,10 +137,17 @@ def part_tables(found: Spending, keys: Sequence[str]) -> list[PartTable]:
     ]
 
 
+def _url(key: str, what: str) -> str:
+    """The page of what has one."""
+    route = {"tenant": "tenant", "pool": "pool"}.get(key)
+    return "" if route is None or not what else reverse(f"ops:{route}", args=[what])
+
+
 def _line(key: str, part: Part, whole: int) -> PartLine:
     useful = part.cost - part.waste
     return PartLine(
         what=part.what or _NAMELESS.get(key, wording.NONE),
+        url=_url(key, part.what),
         cost=amount(part.cost),
         bar=drawing.segments([("use", useful), ("hot", part.waste)], whole),
         share=wording.percent(part.cost / whole) if whole else wording.NONE,

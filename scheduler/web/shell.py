@@ -47,6 +47,7 @@ NAVIGATION: Final = (
     NavItem("work", "tasks", "Tasks", "tasks", "t", "ops:tasks"),
     NavItem("work", "runs", "Runs", "runs", "a", "ops:runs"),
     NavItem("who", "tenants", "Tenants", "tenants", "n", "ops:tenants"),
+    NavItem("who", "cost", "Cost", "cost", "m", "ops:cost"),
     NavItem("system", "audit", "Audit", "audit", "u", "ops:audit", VIEW_AUDIT),
 )
 

@@ -7,6 +7,7 @@ from django.urls import path
 
 from scheduler.web import (
     audit_page,
+    cost_page,
     kill_actions,
     kills_page,
     live_poll,
@@ -51,6 +52,7 @@ urlpatterns = [
     path("resources/<str:name>/resume/", resource_actions.resume, name="resource-resume"),
     path("resources/<str:name>/breaker/", resource_actions.close_breaker, name="resource-breaker"),
     path("resources/<str:name>/pace/", resource_actions.full_pace, name="resource-pace"),
+    path("cost/", cost_page.cost, name="cost"),
     path("tenants/", tenants_page.tenants, name="tenants"),
     path("tenants/<str:slug>/", tenant_page.tenant, name="tenant"),
     path("runs/", runs_page.runs, name="runs"),

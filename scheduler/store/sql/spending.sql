@@ -79,6 +79,16 @@ LEFT JOIN busy ON busy.tenant_id = f.id
 LEFT JOIN deep ON deep.tenant_id = f.id
 ORDER BY f.key DESC, f.slug;
 
+-- name: read_tenant_story
+-- What came up lately about a tenant: alerts of its budgets, and its last runs.
+SELECT (SELECT json_agg(json_build_array(a.scope, a.scope_id, a.threshold, a.limit_nano, a.spent_nano,
+                                         extract(epoch FROM a.at)::float8) ORDER BY a.id DESC)
+        FROM (SELECT * FROM alert WHERE tenant_id = %(tenant)s ORDER BY id DESC LIMIT %(rows_max)s) a)::text,
+       (SELECT json_agg(json_build_array(r.id, r.name, r.state, extract(epoch FROM r.created_at)::float8,
+                                         b.spent_nano) ORDER BY r.id DESC)
+        FROM (SELECT * FROM run WHERE tenant_id = %(tenant)s ORDER BY id DESC LIMIT %(rows_max)s) r
+        LEFT JOIN budget b ON b.scope = 'run' AND b.scope_id = r.id)::text;
+
 -- name: read_spending
 -- What was spent in [starts, ends): all of it, by the days of a time zone, and by everything that cost is known by, in one
 -- reading. A success counts once, with the first line of its attempt. Of each kind of part the dearest come first, and
