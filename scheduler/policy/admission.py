@@ -103,11 +103,14 @@ class PoolTerms:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """What a task may cost, and below what it is not worth starting, in nano-dollars; `pricing` is JSON text."""
+    """What a task may cost, and below what it is not worth starting, in nano-dollars.
+
+    `pricing` is JSON text, None where nothing but a worker's time costs.
+    """
 
     cost: int
     cost_min: int
-    pricing: str
+    pricing: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,10 +114,9 @@ def began(outcome: Outcome, said: bool | None) -> bool:  # noqa: FBT001 - what w
 def bill(ended: Ended) -> list[Line]:
     """The lines of an attempt; none for one that cost nothing and achieved nothing."""
     lines = []
-    if ended.pricing is not None:
-        call = _call(ended, ended.pricing)
-        if call is not None:
-            lines.append(call)
+    call = _call(ended, ended.pricing)
+    if call is not None:
+        lines.append(call)
     if ended.worker_second_nano is not None and ended.began:
         micros = int(max(0.0, ended.elapsed_s) * MICRO)
         cost = -(-micros * ended.worker_second_nano // MICRO)
@@ -125,11 +124,14 @@ def bill(ended: Ended) -> list[Line]:
     return lines
 
 
-def _call(ended: Ended, pricing: Pricing) -> Line | None:
+def _call(ended: Ended, pricing: Pricing | None) -> Line | None:
+    """What was called, if anything: of work that is priced by its worker's time alone only what it says itself."""
     usage = ended.usage
     if usage is not None and isinstance(usage.get("cost_usd"), str):
-        cost = _said_cost(usage["cost_usd"], pricing)
-        return Line(CALL_LINE, cost, _source(usage), "reported", usage, pricing.model)
+        cost = _said_cost(usage["cost_usd"], ended.reserved if pricing is None else pricing.most)
+        return Line(CALL_LINE, cost, _source(usage), "reported", usage, None if pricing is None else pricing.model)
+    if pricing is None or (pricing.table is None and ended.worker_second_nano is not None):
+        return None
     if usage is None:
         return _unreported(ended, pricing)
     table = ended.table or pricing.table
@@ -157,12 +159,12 @@ def _unseen(ended: Ended, pricing: Pricing) -> Buckets:
     return unseen(pricing.input_likely, pricing.output_most, ended.elapsed_s)
 
 
-def _said_cost(text: str, pricing: Pricing) -> int:
+def _said_cost(text: str, most: int) -> int:
     """What a worker says that it cost; what cannot be read is taken for the most that it may."""
     try:
         return parse_usd(text)
     except ValueError:
-        return pricing.most
+        return most
 
 
 def _source(usage: Mapping[str, Any]) -> str:

@@ -36,14 +36,14 @@ class Billed:
 def charge_attempts(ended: Sequence[Billed]) -> None:
     """Charge these attempts to their budgets and write them into the ledger.
 
-    1. look up how their tasks were priced, and the prices at their start;
+    1. see how their tasks were priced, and look up the prices at their start;
     2. lock their budgets;
     3. bill one after the other, as far as the budgets allow;
     4. write budgets and ledger in one statement, and alerts of thresholds that were reached.
     """
     if not ended:
         return
-    billing = store.load_billing({each.row.task for each in ended})
+    billing = {each.row.task: store.read_billing(each.row.billing) for each in ended if each.row.billing is not None}
     usages = {each.row.lease: None if each.usage is None else orjson.loads(each.usage) for each in ended}
     pricings = {task: read_pricing(orjson.loads(b.pricing)) for task, b in billing.items() if b.pricing is not None}
     models = {m for u in usages.values() if isinstance(m := (u or {}).get("model"), str)}

@@ -86,7 +86,9 @@ def _price(submission: Submission, row: Admitted, pool: PoolTerms, called: tuple
     elif called is None and pool.worker_second_nano is None:
         return None
     most = min(pricing.most, COST_MAX)
-    return Priced(most, min(least, most), orjson.dumps(pricing.as_json()).decode())
+    # What its worker's time costs is known without: nothing need be kept and read again for every attempt.
+    is_time_alone = called is None and pool.worker_second_nano is not None
+    return Priced(most, min(least, most), None if is_time_alone else orjson.dumps(pricing.as_json()).decode())
 
 
 def _priced_call(call: Call, pool: PoolTerms, book: PriceBook, now: float) -> tuple[Pricing, int]:

@@ -36,7 +36,8 @@ class Ending(NamedTuple):
 class EndedRow(NamedTuple):
     """A lease that was current and is no more. `reserved` None: it cost nothing.
 
-    `watched` are the limits, of any, for which it matters how calls end.
+    `watched` are the limits, of any, for which it matters how calls end. `billing` (JSON text) says how it is billed,
+    if it cost something: its kind, its class, what a second of its pool's workers costs, and how it was priced.
     """
 
     lease: LeaseId
@@ -52,6 +53,7 @@ class EndedRow(NamedTuple):
     budgets: list[int] | None
     started_at: float
     watched: list[ResourceId] | None
+    billing: str | None = None
 
 
 def end_leases(

@@ -161,7 +161,15 @@ def test_flat_prices() -> None:
 def test_a_workers_time_costs_whatever_came_of_it() -> None:
     for outcome in (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.LOST):
         assert cost(bill(ended(outcome, pricing=None, worker_second_nano=1_000))) == [(1, 2_000, "reported")]
+        # Nothing was called, so nothing else is billed, whatever was reserved.
+        flat = bill(ended(outcome, pricing=Pricing(most=9_000), worker_second_nano=1_000))
+        assert cost(flat) == [(1, 2_000, "reported")]
     assert bill(ended(Outcome.RELEASED, pricing=None, worker_second_nano=1_000)) == []
+    said: dict[str, object] = {"cost_usd": "0.000002"}
+    both = bill(ended(Outcome.SUCCEEDED, said, pricing=None, worker_second_nano=1_000))
+    assert cost(both) == [(0, 2_000, "reported"), (1, 2_000, "reported")]
+    unread = bill(ended(Outcome.SUCCEEDED, {"cost_usd": "much"}, pricing=None, worker_second_nano=1_000))
+    assert cost(unread) == [(0, 7_000, "reported"), (1, 2_000, "reported")]
 
 
 def test_what_may_be_written_is_what_is_reserved() -> None:

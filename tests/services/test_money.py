@@ -276,7 +276,8 @@ def test_a_task_may_name_the_most_that_it_costs() -> None:
     check_projections()
 
 
-def test_a_workers_time_is_charged_also_when_it_fails() -> None:
+@pytest.mark.parametrize(("outcome", "said"), [(Outcome.SUCCEEDED, "success"), (Outcome.FAILED, "waste")])
+def test_a_workers_time_is_charged_and_nothing_else_whatever_came_of_it(outcome: Outcome, said: str) -> None:
     tenant, pool = make_tenant(monthly_budget_nano=USD), make_pool(worker_second_nano=1_000_000, timeout_s=60.0)
     submit_tasks(tenant)
     worker = HandWorker({pool: 1})
@@ -284,9 +285,9 @@ def test_a_workers_time_is_charged_also_when_it_fails() -> None:
     assert Budget.objects.get().reserved_nano == 60_000_001
     with connection.cursor() as cursor:
         cursor.execute("UPDATE lease SET started_at = now() - interval '5 seconds'")
-    worker.fail([leased])
+    settle([Report(leased.lease, outcome)])
     entry = LedgerEntry.objects.get()
-    assert (entry.line, entry.outcome) == (1, "waste")
+    assert (entry.line, entry.outcome) == (1, said)
     assert 5_000_000 <= entry.tenant_charge_nano < 60_000_000
     check_projections()
 

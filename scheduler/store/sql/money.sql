@@ -1,9 +1,3 @@
--- name: read_billing
--- How these tasks were priced, and what their pools' workers cost.
-SELECT t.id, t.kind, t.priority, t.pool_id, t.tenant_id, p.pricing::text, q.worker_second_nano
-FROM task t JOIN task_payload p ON p.task_id = t.id JOIN pool q ON q.id = t.pool_id
-WHERE t.id = ANY(%(tasks)s::bigint[]);
-
 -- name: lock_budgets
 -- Budgets that are about to be charged, in the order in which dispatch locks them.
 SELECT b.id, b.scope, b.scope_id, b.allowed_nano, b.spent_nano, b.reserved_nano,

@@ -31,6 +31,11 @@ SELECT lease_id, task_id, attempt, pool_id, tenant_id, demand_id, amounts, cance
        (SELECT array_agg(s.resource_id) FROM resource_state s
         WHERE s.window_at IS NOT NULL OR s.open_until IS NOT NULL
            OR (s.factor < 1 AND s.paced_at < clock_timestamp() - make_interval(secs => %(paced_s)s))),
+       -- How those are billed that cost money: looked up for them alone, as a sub-select and not as a table to join.
+       CASE WHEN reserved_nano IS NOT NULL THEN
+           (SELECT json_build_array(t.kind, t.priority, q.worker_second_nano, p.pricing::text)
+            FROM task t JOIN task_payload p ON p.task_id = t.id JOIN pool q ON q.id = t.pool_id
+            WHERE t.id = ended.task_id)::text END,
        -- For what follows in this transaction: see `lock_dispatch`.
        (SELECT set_config('enable_seqscan', 'off', true) || set_config('plan_cache_mode', 'force_generic_plan', true)
                || set_config('jit', 'off', true) || set_config('idle_in_transaction_session_timeout', '5s', true))
