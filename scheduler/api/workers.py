@@ -41,6 +41,7 @@ from scheduler.protocol.messages import Report
 from scheduler.reads.pools import pool_names
 from scheduler.reads.tasks import ID_MAX
 from scheduler.services import workers as service
+from scheduler.services.changes import Author
 
 router = Router(tags=["workers"])
 
@@ -171,5 +172,6 @@ def get_workers(request: HttpRequest) -> HttpResponse:
 @in_pool
 def drain_worker(request: HttpRequest, worker_id: Path[Text], body: ReasonIn) -> HttpResponse:
     """Have a worker finish what it has and take nothing new."""
-    service.drain(worker_id, caller_of(request), reason=body.reason)
+    caller = caller_of(request)
+    service.drain(worker_id, caller.tenant_id, Author(caller.actor, "api", body.reason))
     return HttpResponse(status=204)

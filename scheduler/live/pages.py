@@ -12,6 +12,7 @@ from scheduler.live.board import CLASSES, Board, WorkerView
 from scheduler.live.frames import Frame, Key
 from scheduler.live.render import draw
 from scheduler.live.standing import Standing
+from scheduler.live.workforce import workers_by_pool
 
 ROWS_ON_OVERVIEW_MAX: Final = 12
 ROWS_MAX: Final = 100
@@ -100,6 +101,12 @@ def _task(board: Board, pool: str) -> dict[str, Any]:
     return {"row": None if found is None else rows.pool_row(found, found.waiting)}
 
 
+def _workers(board: Board, _scope: str) -> dict[str, Any]:
+    """What pools have of workers, those that lack any first."""
+    found = workers_by_pool(board.pools)
+    return {"lines": found[:ROWS_MAX], "lines_left": max(len(found) - ROWS_MAX, 0)}
+
+
 def _still(_board: Board, _scope: str) -> dict[str, Any]:
     return {}
 
@@ -112,6 +119,7 @@ LIVE_PAGES: Final[Mapping[str, LivePage]] = {
     "resources": LivePage("live/resources.html", _resources),
     "slo": LivePage("live/slo.html", _slo),
     "resource": LivePage("live/resource.html", _resource),
+    "workers": LivePage("live/workers.html", _workers),
     "still": LivePage("live/still.html", _still),
 }
 

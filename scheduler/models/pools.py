@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import CheckConstraint, F, Q, Value
+from django.db.models import CheckConstraint, F, Index, Q, Value
 from django.db.models.functions import Now
 
 from scheduler.models.choices import choices
@@ -146,6 +146,8 @@ class Worker(models.Model):
 
     class Meta:
         db_table = "worker"
+        # store/sql/worker_pages.sql: list_workers
+        indexes = [Index(name="worker_by_name", fields=["name", "id"])]
 
 
 class Leader(models.Model):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import tzinfo
+from itertools import islice
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -17,7 +18,7 @@ from django.db import transaction
 from scheduler.errors import Conflict, FieldError, NotFound, Refused
 from scheduler.policy import templates
 from scheduler.policy.admission import Submission
-from scheduler.policy.cron import Cron, next_run, parse
+from scheduler.policy.cron import Cron, next_run, parse, runs, utc_offset_s
 from scheduler.policy.payload import fault_in_text
 from scheduler.policy.types import TenantId
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
@@ -71,6 +72,16 @@ def edit_schedule(tenant: TenantId, name: str, version: int, changes: Mapping[st
         before_told, after_told = differences(_told(row), _told(after))
         record(author, "schedule.edit", _subject(row), before=before_told, after=after_told)
         return after
+
+
+def foresee(cron: str, time_zone: str, *, runs_max: int) -> tuple[float, list[tuple[float, float]]]:
+    """Now, and when a schedule would run next: Unix seconds, and how far its clock is ahead of UTC then, in seconds.
+
+    Raises Refused with every fault, as declaring it would.
+    """
+    parsed, zone = _parsed(cron, time_zone)
+    now = dispatch_store.load_now()
+    return now, [(at, utc_offset_s(zone, at)) for at in islice(runs(parsed, zone, after=now), runs_max)]
 
 
 def _after_all_decided(row: ScheduleRow) -> float:
@@ -146,13 +157,17 @@ def described(submission: Submission) -> dict[str, Any]:
 
 
 def _checked(declared: Declared) -> tuple[Cron, tzinfo]:
+    return _parsed(declared.cron, declared.time_zone)
+
+
+def _parsed(text: str, time_zone: str) -> tuple[Cron, tzinfo]:
     faults = []
-    cron = parse(declared.cron)
+    cron = parse(text)
     if isinstance(cron, str):
         faults.append(FieldError(("cron",), cron))
-    zone = _zone(declared.time_zone)
+    zone = _zone(time_zone)
     if zone is None:
-        said = f"{declared.time_zone!r} is not the name of a time zone, like Europe/Berlin."
+        said = f"{time_zone!r} is not the name of a time zone, like Europe/Berlin."
         faults.append(FieldError(("time_zone",), said))
     if isinstance(cron, str) or zone is None:
         raise Refused(" ".join(fault.msg for fault in faults), code="bad_schedule", errors=tuple(faults))

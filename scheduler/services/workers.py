@@ -12,7 +12,7 @@ from scheduler.errors import FieldError, Forbidden, NotFound, Refused
 from scheduler.policy.admission import worker_labels
 from scheduler.policy.payload import fault_in_text
 from scheduler.policy.remote import Claim, Given, HeldLease, Kept, RemoteWorker, WorkerLine
-from scheduler.policy.types import LeaseId, PoolId, WorkerId
+from scheduler.policy.types import LeaseId, PoolId, TenantId, WorkerId
 from scheduler.services.changes import Author, check_reason, record
 from scheduler.services.tokens import Principal
 from scheduler.store import control
@@ -128,13 +128,12 @@ def own(claims: Sequence[Claim]) -> set[LeaseId]:
     return store.load_own(claims)
 
 
-def drain(worker: str, caller: Principal, *, reason: str = "") -> None:
-    """Have a worker finish what it has and take nothing new. Raises NotFound."""
-    author = Author(caller.actor, "api", reason)
+def drain(worker: str, tenant: TenantId | None, author: Author) -> None:
+    """Have a worker of `tenant` (None: anybody's) finish what it has and take nothing new. Raises NotFound."""
     check_reason(author)
     known = worker_id(worker)
     with transaction.atomic():
-        if not store.drain(known, caller.tenant_id):
+        if not store.drain(known, tenant):
             raise unknown_worker(worker)
         record(author, "worker.drain", f"worker:{known}", after={"draining": True})
 

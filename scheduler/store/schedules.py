@@ -111,10 +111,11 @@ def count(tenant: TenantId) -> int:
 def load(tenant: TenantId | None, name: str | None = None, *, after: int = 0, rows_max: int = 100) -> list[ScheduleRow]:
     """Schedules of a tenant (None: of anyone), by id from beyond `after`."""
     params = {"tenant": tenant, "name": name, "after": after, "rows_max": rows_max}
-    return [_row(*row) for row in queries.fetch(_SQL["read_schedules"], params)]
+    return [row_of(*row) for row in queries.fetch(_SQL["read_schedules"], params)]
 
 
-def _row(*row: Any) -> ScheduleRow:
+def row_of(*row: Any) -> ScheduleRow:
+    """A schedule as the statements give it."""
     schedule, tenant, slug, name, cron, zone, task, overlap, catch_up, *tail = row
     declared = _declared(cron, zone, task, overlap, catch_up)
     return ScheduleRow(ScheduleId(schedule), TenantId(tenant), slug, name, declared, *tail)

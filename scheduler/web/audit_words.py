@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+from django.http import HttpRequest
 
 from scheduler.reads.run_pages import AuditLine
+from scheduler.web.access import VIEW_AUDIT
 from scheduler.web.task_story import When, when
 
 CHANGES_MAX: Final = 6
@@ -22,6 +25,12 @@ class AuditWords:
     says: str
     reason: str
     changes: str
+
+
+def panel(request: HttpRequest, subject: str, lines: Sequence[AuditLine]) -> dict[str, Any]:
+    """What ``ops/_audit.html`` is given: the lines, for those who may read the audit."""
+    may = request.user.has_perm(VIEW_AUDIT)
+    return {"may_audit": may, "audit_subject": subject, "audit": [line_of(line) for line in lines] if may else []}
 
 
 def line_of(line: AuditLine) -> AuditWords:
@@ -51,5 +60,7 @@ def _values(text: str | None) -> dict[str, Any]:
 
 
 def _said(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "…"  # may be what a task carries, which not everybody may see
     text = "none" if value is None else value if isinstance(value, str) else orjson.dumps(value).decode()
     return text if len(text) <= VALUE_CHARS_MAX else f"{text[:VALUE_CHARS_MAX]}…"

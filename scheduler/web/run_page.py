@@ -76,7 +76,7 @@ def run_page(
         costs=[run_story.cost_of(each, sum(c.cost_nano for c in told.costs)) for each in told.costs],
         checkpoint=told.checkpoint,
         checkpoint_at=None if told.checkpoint is None else when(told.checkpoint.saved_at),
-        audit=[audit_words.line_of(line) for line in told.audit],
+        **audit_words.panel(request, f"run:{row.id}", told.audit),
         documents=_documents(told, shown=request.user.has_perm(VIEW_PAYLOAD)),
     )
 

@@ -46,8 +46,10 @@ NAVIGATION: Final = (
     NavItem("now", "slo", "SLO", "slo", "s", "ops:slo"),
     NavItem("work", "tasks", "Tasks", "tasks", "t", "ops:tasks"),
     NavItem("work", "runs", "Runs", "runs", "a", "ops:runs"),
+    NavItem("work", "schedules", "Schedules", "schedules", "c", "ops:schedules"),
     NavItem("who", "tenants", "Tenants", "tenants", "n", "ops:tenants"),
     NavItem("who", "cost", "Cost", "cost", "m", "ops:cost"),
+    NavItem("system", "workers", "Workers", "workers", "w", "ops:workers"),
     NavItem("system", "audit", "Audit", "audit", "u", "ops:audit", VIEW_AUDIT),
 )
 

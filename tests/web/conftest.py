@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core.cache import cache
 from django.test import Client
+from django.urls import resolve
 
 from scheduler.live.newest import newest
 from scheduler.models import BoundAccount, Pool, Snapshot
@@ -40,6 +41,7 @@ class WithRole(Protocol):
 def forgetful() -> Iterator[None]:
     newest.forget()
     cache.clear()
+    resolve("/ops/")  # reads every module of the site, which takes long on a slow machine: not inside a transaction
     yield
     newest.forget()
 

@@ -1,15 +1,18 @@
-"""A run as the console meets it: some steps done, one failed and tried again, one that writes, the rest waiting."""
+"""Runs and schedules as the console meets them: a run with steps done, failed, writing and waiting; a nightly task."""
 
 from __future__ import annotations
 
 from django.db import connection
 
-from scheduler.models import Run, Tenant
+from scheduler.models import Run, Schedule, Tenant
 from scheduler.policy.admission import Submission
 from scheduler.policy.runs import Asked
+from scheduler.policy.schedules import CatchUp, Overlap
 from scheduler.policy.types import FailureClass, PoolId, RunId, TaskId, TenantId
 from scheduler.services import receipts
+from scheduler.services.changes import Author
 from scheduler.services.runs import create_run
+from scheduler.services.schedules import Declared, add_schedule
 from scheduler.services.submit import submit
 from tests.support.work import HandWorker
 
@@ -20,10 +23,29 @@ def make_run(tenant: TenantId, name: str = "research") -> RunId:
     return create_run(tenant, '{"ask": "<script>alert(1)</script>"}', asked=asked, name=name).id
 
 
+def take_time() -> None:
+    """A plan wants its transaction to end soon; a test's goes on while pages are drawn."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
+
+
 def run_of_tests() -> RunId:
     """The run that links name: the first in the database, made for whoever has none."""
     known = Run.objects.order_by("id").first()
     return make_run(TenantId(Tenant.objects.order_by("id")[0].pk)) if known is None else RunId(known.pk)
+
+
+def make_schedule(tenant: TenantId, name: str, cron: str = "30 2 * * *", zone: str = "Europe/Berlin") -> int:
+    """A schedule of a task of the pool `llm`."""
+    task = {"pool": "llm", "payload": {"prompt": "<script>alert(1)</script>"}}
+    declared = Declared(cron, zone, task, Overlap.SKIP, CatchUp.LAST)
+    return int(add_schedule(tenant, name, declared, Author("mira", "api")).id)
+
+
+def schedule_of_tests() -> int:
+    """The schedule that links name: the first in the database, made for whoever has none."""
+    known = Schedule.objects.order_by("id").first()
+    return make_schedule(TenantId(Tenant.objects.order_by("id")[0].pk), "nightly") if known is None else known.pk
 
 
 def add_step(tenant: TenantId, run: RunId, kind: str = "read", *, writes: bool = False) -> TaskId:
@@ -49,7 +71,5 @@ def busy_run(tenant: TenantId, pool: PoolId, name: str = "research") -> RunId:
     worker.start()
     for _ in range(2):
         add_step(tenant, run, "summary", writes=True)
-    # A plan ends its own transaction soon; this one goes on while pages are drawn.
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
+    take_time()
     return run

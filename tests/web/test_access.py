@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from scheduler.web.access import home_of
 from scheduler.web.urls import urlpatterns
 from tests.support.work import make_tenant
 from tests.web.conftest import SignIn, WithPermissions, WithRole
-from tests.web.runs_cast import run_of_tests
+from tests.web.runs_cast import run_of_tests, schedule_of_tests
 
 
 def methods_of(view: Callable[..., Any]) -> list[str]:
@@ -39,7 +40,8 @@ def permission_of(route: str) -> str:
 
 def url_of(route: str, task: int) -> str:
     """The route with something real for each part of its address."""
-    real = {"name": "llm", "page": "overview", "task_id": task, "slug": "acme", "run_id": run_of_tests(), "event_id": 1}
+    real = {"name": "llm", "page": "overview", "task_id": task, "slug": "acme", "event_id": 1}
+    real |= {"run_id": run_of_tests(), "schedule_id": schedule_of_tests(), "worker_id": uuid.uuid4()}
     return reverse(f"ops:{route}", kwargs={part: real[part] for part in ROUTES[route].pattern.converters})
 
 

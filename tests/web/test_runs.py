@@ -14,7 +14,7 @@ from tests.support.work import make_tenant
 from tests.web.conftest import WithPermissions
 from tests.web.runs_cast import add_step, busy_run, make_run
 
-MAY = {"scheduler.view_console", "scheduler.operate_run", "scheduler.view_payload"}
+MAY = {"scheduler.view_console", "scheduler.operate_run", "scheduler.view_payload", "scheduler.view_audit"}
 
 
 @pytest.fixture
@@ -135,6 +135,7 @@ def test_a_goal_is_for_those_who_may_see_payloads(with_permissions: WithPermissi
     assert "alert(1)" not in html
     assert "scheduler.view_payload" in html
     assert "scheduler.operate_run" in html
+    assert "scheduler.view_audit" in html
     assert "Pause this run" not in html
 
 
@@ -192,6 +193,9 @@ def test_caps_are_changed_by_version_and_a_late_edit_shows_both(operator: Client
     assert late.status_code == 409
     assert 'value="60"' in html
     assert "Now 80." in html
+    told = operator.get(f"/ops/runs/{run}/").content.decode()
+    assert "max_steps: 40 → 80, max_width: 3 → 5" in told
+    assert "a larger goal" in told
     assert 'name="version" value="2"' in html
     for field, value, said in (
         ("max_steps", "many", "Write a whole number above 0."),
