@@ -18,6 +18,7 @@ from scheduler.api import (
     kills,
     money,
     observing,
+    operations,
     pools,
     previews,
     problems,
@@ -103,6 +104,7 @@ _ROUTERS: Final = (
     money,
     webhooks,
     audit,
+    operations,
 )
 for _router in (module.router for module in _ROUTERS):
     api.add_router("", _router)

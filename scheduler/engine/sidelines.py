@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from scheduler.engine.forecaster import Forecaster
 from scheduler.engine.herald import Herald
 from scheduler.engine.messenger import Messenger
+from scheduler.engine.operator import Operator
 from scheduler.engine.postman import Postman
 from scheduler.engine.timekeeper import Timekeeper
 
@@ -27,6 +28,7 @@ class Sidelines:
         self._herald = Herald(engine)
         self._messenger = Messenger(engine)
         self._postman = Postman(engine)
+        self._operator = Operator(engine)
 
     def steps(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """One round of each, by name."""
@@ -36,6 +38,7 @@ class Sidelines:
             "events": self._herald.once,
             "messages": self._messenger.once,
             "webhooks": self._postman.once,
+            "operations": self._operator.once,
         }
 
     def hurry(self) -> None:
@@ -48,4 +51,5 @@ class Sidelines:
         self._forecaster.close()
         self._herald.close()
         self._messenger.close()
+        self._operator.close()
         await self._postman.close()

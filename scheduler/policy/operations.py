@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from scheduler.errors import FieldError
+from scheduler.policy.filters import Filter, Is, Key
 from scheduler.policy.payload import fault_in_text
 from scheduler.policy.states import REPLAYABLE, TERMINAL, WAITING, TaskState
 
@@ -70,6 +71,21 @@ TAKES: Final[Mapping[OperationKind, frozenset[TaskState]]] = {
     OperationKind.RESTORE: DIED,
 }
 """The states of tasks that each kind works on; others are skipped."""
+
+
+NARROWED: Final[Mapping[OperationKind, tuple[str, ...]]] = {
+    OperationKind.REPLAY: ("dead",),
+    OperationKind.CANCEL: ("waiting", "running"),
+    OperationKind.DISCARD: ("dead",),
+    OperationKind.RESTORE: ("discarded",),
+}
+
+
+def narrow(kind: OperationKind, asked: Filter) -> Filter:
+    """The filter with the states that the kind is for, unless it names states itself."""
+    if any(isinstance(term, Is) and term.key is Key.STATE and not term.negated for term in asked.terms):
+        return asked
+    return Filter((Is(Key.STATE, NARROWED[kind]), *asked.terms))
 
 
 class Found(NamedTuple):

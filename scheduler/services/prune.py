@@ -14,9 +14,12 @@ from typing import Final
 from django.db import transaction
 
 from scheduler.errors import Refused
+from scheduler.policy.operations import RECOVERABLE_S
 from scheduler.services.idempotency import prune as forget_answers
 from scheduler.services.schedules import forget_occurrences
+from scheduler.store import dead as dead_store
 from scheduler.store import dispatch as dispatch_store
+from scheduler.store import operations as operation_store
 from scheduler.store import prune as store
 from scheduler.store.prune import Old
 
@@ -50,7 +53,7 @@ def prune(keep: Keep, *, rest: Callable[[], None], rows_max: int = ROWS_MAX) -> 
     """Forget what is past its time; `rest` is called between two transactions. Raises Refused.
 
     1. tasks, a stretch of ids at a time; 2. groups that are empty then; 3. occurrences and kept answers, which the
-    engine forgets too; 4. audit events.
+    engine forgets too; 4. audit events; 5. what was discarded a week ago, and operations that ended before the time.
     """
     _check(keep)
     now = dispatch_store.load_now()
@@ -68,7 +71,16 @@ def prune(keep: Keep, *, rest: Callable[[], None], rows_max: int = ROWS_MAX) -> 
     if keep.audit_s is not None:
         audit_before = now - keep.audit_s
         done.audit_events = _repeated(lambda: store.delete_audit(before=audit_before, rows_max=rows_max), rest)
+    done.tasks += _repeated(lambda: _forget_discarded(now, rows_max), rest)
+    _repeated(lambda: operation_store.delete_one(before=before), rest)
+    dead_store.forget(before=now - RECOVERABLE_S)
     return done
+
+
+def _forget_discarded(now: float, rows_max: int) -> int:
+    with transaction.atomic():
+        tasks = dead_store.find_discarded(before=now - RECOVERABLE_S, rows_max=rows_max)
+        return store.delete_tasks(tasks, before=now) if tasks else 0
 
 
 def count_old(keep: Keep) -> Old:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.policy.filters import Filter, Is, Key
 from scheduler.policy.operations import (
     BATCH_MAX,
     CHANGES,
@@ -22,6 +23,7 @@ from scheduler.policy.operations import (
     decide_item,
     faults_in_operation,
     may_change,
+    narrow,
 )
 from scheduler.policy.states import TaskState
 
@@ -57,6 +59,14 @@ def test_each_task_is_judged_when_its_turn_comes(kind: OperationKind, found: Fou
 def test_a_state_that_a_kind_does_not_take_is_skipped(kind: OperationKind, state: TaskState) -> None:
     discarded = kind is OperationKind.RESTORE
     assert (decide_item(kind, Found(state, discarded)) is None) is (state in TAKES[kind])
+
+
+def test_a_filter_without_states_is_narrowed_to_those_the_kind_is_for() -> None:
+    bare = Filter((Is(Key.POOL, ("p",)), Is(Key.STATE, ("running",), negated=True)))
+    assert narrow(K.REPLAY, bare).values_of(Key.STATE) == ("dead",)
+    assert narrow(K.REPLAY, bare).terms[1:] == bare.terms
+    said = Filter((Is(Key.STATE, ("shed",)),))
+    assert narrow(K.REPLAY, said) == said
 
 
 def test_every_skip_has_words() -> None:
