@@ -10,7 +10,9 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 
 from scheduler.errors import Refused
-from scheduler.policy.filters import Filter, Is, Key, format_filter
+from scheduler.policy.filters import DEAD, DISCARDED, Filter, Is, Key, format_filter, states_in
+from scheduler.policy.operations import DIED
+from scheduler.policy.states import REPLAYABLE, TERMINAL
 from scheduler.reads.task_lists import read_filter
 
 PLACE_DIGITS_MAX: Final = 18
@@ -72,3 +74,18 @@ def state_chips(path: str, asked: Filter, words: Sequence[tuple[str, str]]) -> l
         wanted = Filter((Is(Key.STATE, (word,)), *rest) if word else rest)
         chips.append(Chip(text, address(path, wanted), set(wanted.terms) == set(asked.terms)))
     return chips
+
+
+def bulk_of(asked: Filter) -> list[tuple[str, str]]:
+    """What can be done to all that match: pairs of an operation's kind and its name. By the states asked for."""
+    states = asked.values_of(Key.STATE) or ()
+    if states == (DISCARDED,):
+        return [("restore", "Restore…")]
+    named = states_in(states)
+    dead = DEAD in states or bool(named & DIED)
+    offers = [
+        ("replay", "Replay…", dead or not states or bool(named & REPLAYABLE)),
+        ("cancel", "Cancel…", not states or bool(named - TERMINAL)),
+        ("discard", "Discard…", dead or not states),
+    ]
+    return [(kind, label) for kind, label, offered in offers if offered]

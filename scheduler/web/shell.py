@@ -47,6 +47,8 @@ NAVIGATION: Final = (
     NavItem("work", "tasks", "Tasks", "tasks", "t", "ops:tasks"),
     NavItem("work", "runs", "Runs", "runs", "a", "ops:runs"),
     NavItem("work", "schedules", "Schedules", "schedules", "c", "ops:schedules"),
+    NavItem("work", "dead", "Dead letters", "dead", "d", "ops:dead"),
+    NavItem("work", "operations", "Operations", "operations", "b", "ops:operations"),
     NavItem("who", "tenants", "Tenants", "tenants", "n", "ops:tenants"),
     NavItem("who", "cost", "Cost", "cost", "m", "ops:cost"),
     NavItem("system", "workers", "Workers", "workers", "w", "ops:workers"),

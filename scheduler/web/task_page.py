@@ -2,48 +2,93 @@
 
 from __future__ import annotations
 
+from typing import Final, NamedTuple
+
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from scheduler.errors import NotFound
 from scheduler.live.frames import Key
+from scheduler.policy.fingerprints import write_fingerprint
+from scheduler.policy.operations import DIED
+from scheduler.policy.states import REPLAYABLE, TERMINAL, TaskState
 from scheduler.policy.types import TaskId
+from scheduler.reads.dead import letter_of
 from scheduler.reads.tasks import task_detail, task_payload
 from scheduler.reads.why import why
 from scheduler.web import task_story
-from scheduler.web.access import VIEW_CONSOLE, VIEW_PAYLOAD, needs
+from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, VIEW_PAYLOAD, needs
 from scheduler.web.shell import missing, page
+
+
+class Action(NamedTuple):
+    """A button, and what it does."""
+
+    route: str
+    label: str
+    says: str
+
+
+DISCARDED: Final = task_story.Chip("close", "Discarded", "quiet")
+_ACTIONS: Final = {
+    "cancel": Action("ops:task-cancel", "Cancel", "At once while it waits; an attempt that runs is told to stop."),
+    "replay": Action("ops:task-replay", "Replay", "It waits again under its own id and key, its attempts from zero."),
+    "discard": Action("ops:task-discard", "Discard", "Takes it out of sight; it can be restored for 7 days."),
+    "restore": Action("ops:task-restore", "Restore", "It was discarded, and is deleted 7 days after that."),
+}
 
 
 @require_safe
 @needs(VIEW_CONSOLE)
 def task(request: HttpRequest, task_id: int) -> HttpResponse:
     """One task. What it carries and what it returned is for those who may see payloads."""
+    return task_page(request, task_id)
+
+
+def task_page(request: HttpRequest, task_id: int, *, status: int = 200, fault: str = "") -> HttpResponse:
+    """The page, as a visit or the answer to an action that changed nothing."""
     try:
         found = task_detail(TaskId(task_id), None)
         explanation = why(TaskId(task_id), None)
-    except NotFound as fault:
-        return missing(request, fault.detail)
+    except NotFound as refusal:
+        return missing(request, refusal.detail)
+    letter = letter_of(found.task.id)
+    discarded = letter is not None and letter.discarded_at is not None
     shown = request.user.has_perm(VIEW_PAYLOAD)
     documents = [("Payload", _payload(found.task.id)), ("Result", found.result)]
     return page(
         request,
         "ops/task.html",
         title=f"Task {task_id}",
-        nav="pools",
+        nav="tasks",
+        status=status,
         live=Key("task", found.task.pool),
         task=found.task,
-        chip=task_story.chip_of(found.task.state),
+        chip=DISCARDED if discarded else task_story.chip_of(found.task.state),
         looked=task_story.when(explanation.as_of),
         figures=task_story.figures_of(found, explanation),
         why_title=task_story.why_title(found.task.state),
         reasons=explanation.reasons,
+        actions=_actions(found.task.state, discarded=discarded),
+        alike="" if letter is None else write_fingerprint(letter.fingerprint),
+        may_operate=request.user.has_perm(OPERATE_TASK),
+        fault=fault,
         events=task_story.events_of(found),
         facts=task_story.facts_of(found),
         documents=[
             task_story.document_of(title, text, shown=shown, permission=VIEW_PAYLOAD) for title, text in documents
         ],
     )
+
+
+def _actions(state: TaskState, *, discarded: bool) -> list[Action]:
+    """What can be done with a task that stands so."""
+    if discarded:
+        return [_ACTIONS["restore"]]
+    names = ["cancel"] if state not in TERMINAL else []
+    names += ["replay"] if state in REPLAYABLE else []
+    names += ["discard"] if state in DIED else []
+    return [_ACTIONS[name] for name in names]
 
 
 def _payload(task_id: TaskId) -> str | None:

@@ -12,7 +12,7 @@ from scheduler.errors import Refused
 from scheduler.policy.filters import Filter, format_filter
 from scheduler.reads.task_lists import FoundCount, FoundPage, count_found, find_page
 from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, needs
-from scheduler.web.filtering import address, box_of, place_of, state_chips
+from scheduler.web.filtering import address, box_of, bulk_of, place_of, state_chips
 from scheduler.web.shell import page
 from scheduler.web.task_rows import lines_of, sum_of
 from scheduler.web.task_story import when
@@ -58,6 +58,7 @@ def tasks(request: HttpRequest) -> HttpResponse:
         older=address(path, asked, older=found.older) if found.older is not None else "",
         older_says="Look further back" if found.stopped else "Older",
         newer=address(path, asked, newer=found.newer) if found.newer is not None else "",
+        bulk=bulk_of(asked),
         may_operate=request.user.has_perm(OPERATE_TASK),
     )
 
