@@ -17,7 +17,7 @@ from scheduler.store.dead import ListedRow
 from scheduler.store.dispatch import load_now
 from scheduler.store.filters import Place, Search
 
-__all__ = ["Filter", "FoundCount", "FoundPage", "ListedRow", "count_found", "find_ids", "find_page", "read_filter"]
+__all__ = ["Filter", "FoundCount", "FoundPage", "ListedRow", "find_ids", "find_page", "read_filter"]
 
 PAGE_ROWS: Final = 50
 LOOK_MAX: Final = 50_000
@@ -26,11 +26,20 @@ COUNT_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
+class FoundCount:
+    """How many match: `n`, or more than that when `more`; `passed` is how many were looked at when that is not all."""
+
+    n: int
+    more: bool = False
+    passed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FoundPage:
     """Tasks that match, and the places to go on from: None where there is nothing more.
 
     `stopped` says that the page ends because it looked far enough, not because there is nothing more. `as_of` is the
-    moment of the look in Unix seconds.
+    moment of the look in Unix seconds. `count` is of all pages.
     """
 
     rows: tuple[ListedRow, ...]
@@ -38,15 +47,7 @@ class FoundPage:
     newer: int | None
     stopped: bool
     as_of: float
-
-
-@dataclass(frozen=True, slots=True)
-class FoundCount:
-    """How many match: `n`, or more than that when `more`; `passed` is how many were looked at when that is not all."""
-
-    n: int
-    more: bool
-    passed: int | None
+    count: FoundCount
 
 
 def read_filter(text: str) -> Filter:
@@ -67,15 +68,17 @@ def find_page(
         found = store.find(search, bound=newer, back=True, look_max=LOOK_MAX, rows_max=PAGE_ROWS + 1)
         if len(found) > PAGE_ROWS:
             shown = found[PAGE_ROWS - 1 :: -1]
-            return FoundPage(_rows(shown), shown[-1].place, shown[0].place, stopped=False, as_of=now)
+            places = shown[-1].place, shown[0].place
+            return FoundPage(_rows(shown), *places, stopped=False, as_of=now, count=_count(search))
         older = None  # Whoever comes to the top sees the newest page whole.
     found = store.find(search, bound=older, back=False, look_max=LOOK_MAX, rows_max=PAGE_ROWS + 1)
-    shown = found[:PAGE_ROWS]
+    shown, is_full = found[:PAGE_ROWS], len(found) > PAGE_ROWS
     above = None if older is None else (shown[0].place if shown else older - 1)
-    if len(found) > PAGE_ROWS:
-        return FoundPage(_rows(shown), shown[-1].place, above, stopped=False, as_of=now)
-    beyond = _stopped_at(search, older)
-    return FoundPage(_rows(shown), beyond, above, stopped=beyond is not None, as_of=now)
+    stopped = None if is_full else _stopped_at(search, older)
+    beyond = shown[-1].place if is_full else stopped
+    is_all = older is None and not is_full and stopped is None
+    count = FoundCount(len(shown)) if is_all else _count(search)
+    return FoundPage(_rows(shown), beyond, above, stopped=stopped is not None, as_of=now, count=count)
 
 
 def find_ids(
@@ -89,12 +92,10 @@ def find_ids(
     return [place.task for place in shown], beyond
 
 
-def count_found(wanted: Filter, tenant: TenantId | None) -> FoundCount:
-    """How many match. Raises Refused for a name that nobody has."""
-    search = _search(wanted, tenant, load_now())
+def _count(search: Search) -> FoundCount:
     n = store.count(search, look_max=LOOK_MAX, count_max=COUNT_MAX + 1)
     if n > COUNT_MAX:
-        return FoundCount(COUNT_MAX, more=True, passed=None)
+        return FoundCount(COUNT_MAX, more=True)
     stopped = _stopped_at(search, None) is not None
     return FoundCount(n, more=stopped, passed=LOOK_MAX if stopped else None)
 

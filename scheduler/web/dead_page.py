@@ -122,7 +122,7 @@ def _line(group: DeadGroup, now: float) -> GroupLine:
     bars = tuple(
         Bar(place * (BAR_WIDTH + 1), BAR_HEIGHT - height, height) for place, height in enumerate(heights) if height
     )
-    this, before = group.hours[-1], group.hours[-2]
+    day, this, before = (wording.count(n) for n in (sum(group.hours), group.hours[-1], group.hours[-2]))
     return GroupLine(
         fingerprint=group.fingerprint,
         shape=row.shape or "No message",
@@ -136,7 +136,7 @@ def _line(group: DeadGroup, now: float) -> GroupLine:
         first_ago=wording.glance(max(0.0, now - row.first_at)),
         last_ago=wording.glance(max(0.0, now - row.last_at)),
         bars=bars,
-        trend=f"{wording.count(sum(group.hours))} in 24 h, {wording.count(this)} this hour, {wording.count(before)} before",
+        trend=f"{day} in 24 h, {this} this hour, {before} the hour before",
         sample=group.sample,
         message=group.message[:500],
     )

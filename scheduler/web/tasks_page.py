@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from scheduler.errors import Refused
 from scheduler.policy.filters import Filter, format_filter
-from scheduler.reads.task_lists import FoundCount, FoundPage, count_found, find_page
+from scheduler.reads.task_lists import find_page
 from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, needs
 from scheduler.web.filtering import address, box_of, bulk_of, place_of, state_chips
 from scheduler.web.shell import page
@@ -35,12 +35,14 @@ def tasks(request: HttpRequest) -> HttpResponse:
     path = reverse("ops:tasks")
     box = box_of(request)
     asked, fault = box.asked, box.fault
-    places = {} if fault else {"older": place_of(request, "older"), "newer": place_of(request, "newer")}
+    places: dict[str, int | None] = (
+        {} if fault else {"older": place_of(request, "older"), "newer": place_of(request, "newer")}
+    )
     try:
-        found, counted = _look(asked, places)
+        found = find_page(asked, None, **places)
     except Refused as refusal:
         fault, asked = refusal.detail, Filter()
-        found, counted = _look(asked, {})
+        found = find_page(asked, None)
     return page(
         request,
         "ops/tasks.html",
@@ -50,7 +52,7 @@ def tasks(request: HttpRequest) -> HttpResponse:
         box={"text": box.text, "fault": fault, "was": format_filter(asked), "path": path},
         chips=state_chips(path, asked, CHIPS),
         lines=lines_of(found.rows, now=found.as_of),
-        sum=sum_of(counted),
+        sum=sum_of(found.count),
         asked=format_filter(asked),
         found=found,
         looked=when(found.as_of),
@@ -61,7 +63,3 @@ def tasks(request: HttpRequest) -> HttpResponse:
         bulk=bulk_of(asked),
         may_operate=request.user.has_perm(OPERATE_TASK),
     )
-
-
-def _look(asked: Filter, places: dict[str, int | None]) -> tuple[FoundPage, FoundCount]:
-    return find_page(asked, None, **places), count_found(asked, None)

@@ -24,6 +24,7 @@ from scheduler.services import heartbeat
 from scheduler.services.dispatch import Dispatched, dispatch
 from scheduler.services.settle import Report, Settled, settle
 from scheduler.services.submit import submit_batch
+from scheduler.store import queries
 from scheduler.store import resources as resource_store
 
 
@@ -85,6 +86,11 @@ class HandWorker:
         """Report failure."""
         failure = Failure(failure_class, "it broke", retry_after_s)
         return settle([Report(task.lease, Outcome.FAILED, failure) for task in leased])
+
+
+def be_patient() -> None:
+    """Take back what a settlement sets for its own transaction, where a test's transaction goes on after it."""
+    queries.run("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
 
 
 def state_of(task: TaskId) -> str:
