@@ -14,7 +14,7 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -27,9 +27,11 @@ from scheduler.policy.types import TenantId
 from scheduler.services.changes import Author, record, refuse
 from scheduler.services.tenants import load_tenant
 from scheduler.store import control as store
+from scheduler.store import tokens as token_store
 
 REMEMBERED_S: Final = 5.0
 REMEMBERED_MAX: Final = 10_000
+NOTED_EVERY_S: Final = 600.0
 NAME_CHARS_MAX: Final = 200
 _TOKEN: Final = re.compile(r"cq_([0-9a-z]{1,16})_([0-9A-Za-z_-]{16,128})")
 
@@ -109,13 +111,16 @@ def authenticate(text: str) -> Principal | None:
     row = _remembered(public_id) or _look_up(public_id)
     if row is None or not hmac.compare_digest(row.secret_sha256, _digest(secret)):
         return None
+    if not row.used_lately:
+        _note_use(row)
     return Principal(row.tenant, row.tenant_slug, row.scopes, row.pools, row.public_id)
 
 
 def is_remembered(text: str) -> bool:
     """Whether `authenticate` will answer for this token without asking the database."""
     match = _TOKEN.fullmatch(text)
-    return match is None or _remembered(match.group(1)) is not None
+    kept = None if match is None else _remembered(match.group(1))
+    return match is None or (kept is not None and kept.used_lately)
 
 
 _lock: Final = threading.Lock()
@@ -137,6 +142,14 @@ def _look_up(public_id: str) -> store.TokenRow | None:
                 _rows.clear()
             _rows[public_id] = (time.monotonic() + REMEMBERED_S, row)
     return row
+
+
+def _note_use(row: store.TokenRow) -> None:
+    """Let the list of tokens say that this one is in use; at most every ten minutes, whatever it is used for."""
+    token_store.note_use(row.public_id, every_s=NOTED_EVERY_S)
+    with _lock:
+        if row.public_id in _rows:
+            _rows[row.public_id] = (_rows[row.public_id][0], replace(row, used_lately=True))
 
 
 def _forget(public_id: str) -> None:

@@ -51,7 +51,7 @@ class PoolRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """A token that may be used now."""
+    """A token that may be used now. `used_lately`: within the last ten minutes, as far as was noted."""
 
     public_id: str
     secret_sha256: bytes
@@ -59,6 +59,7 @@ class TokenRow:
     tenant_slug: str | None
     scopes: frozenset[str]
     pools: frozenset[str] | None
+    used_lately: bool
 
 
 def load_tenants(slugs: Sequence[str] | None = None) -> list[TenantRow]:
@@ -258,7 +259,7 @@ def find_token(public_id: str) -> TokenRow | None:
     row = queries.fetch_one(_SQL["find_token"], {"public_id": public_id})
     if row is None:
         return None
-    public_id, secret_sha256, tenant, slug, _status, scopes, pools = row
+    public_id, secret_sha256, tenant, slug, _status, scopes, pools, used_lately = row
     return TokenRow(
         public_id,
         bytes(secret_sha256),
@@ -266,6 +267,7 @@ def find_token(public_id: str) -> TokenRow | None:
         slug,
         frozenset(scopes),
         None if pools is None else frozenset(pools),
+        used_lately,
     )
 
 

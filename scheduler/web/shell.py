@@ -53,6 +53,7 @@ NAVIGATION: Final = (
     NavItem("who", "cost", "Cost", "cost", "m", "ops:cost"),
     NavItem("system", "workers", "Workers", "workers", "w", "ops:workers"),
     NavItem("system", "audit", "Audit", "audit", "u", "ops:audit", VIEW_AUDIT),
+    NavItem("system", "settings", "Settings", "settings", "e", "ops:settings"),
 )
 
 STILL: Final = Key("still")

@@ -129,7 +129,8 @@ VALUES (%(public_id)s, %(secret_sha256)s, %(name)s, %(tenant)s, %(scopes)s, %(po
 
 -- name: find_token
 -- A token that may be used now; expired, revoked and unknown ones look the same.
-SELECT k.public_id, k.secret_sha256, k.tenant_id, t.slug, t.status, k.scopes, k.pools
+SELECT k.public_id, k.secret_sha256, k.tenant_id, t.slug, t.status, k.scopes, k.pools,
+       coalesce(k.last_used_at > clock_timestamp() - interval '10 minutes', false)
 FROM api_token k LEFT JOIN tenant t ON t.id = k.tenant_id
 WHERE k.public_id = %(public_id)s AND k.revoked_at IS NULL
   AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());

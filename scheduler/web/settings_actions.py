@@ -1,0 +1,111 @@
+"""Making and revoking tokens, and pausing and resuming webhooks. A token is shown once and never kept."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import orjson
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from scheduler.errors import Conflict, FieldError, NotFound, Refused
+from scheduler.policy.webhooks import Standing
+from scheduler.services.idempotency import Answer, once
+from scheduler.services.tokens import NewToken, create_token, revoke_token
+from scheduler.services.webhooks import edit_webhook
+from scheduler.web.access import EDIT_ACCESS, needs
+from scheduler.web.acting import actor_of, author_of, done, reason_of
+from scheduler.web.settings_page import tokens_page, webhooks_page
+from scheduler.web.toast import Toast
+
+DAY_S: Final = 86_400
+DAYS_MAX: Final = 3_650
+MADE_BEFORE: Final = (
+    "This form was sent before and made a token, which was shown then. If nobody kept it, revoke it and make another."
+)
+
+
+@require_POST
+@needs(EDIT_ACCESS)
+def add_token(request: HttpRequest) -> HttpResponse:
+    """Make a token. The same form sent twice makes one."""
+    made: list[NewToken] = []
+
+    def act() -> Answer:
+        made.append(_create(request))
+        return Answer(201, orjson.dumps({"id": made[0].public_id}).decode())
+
+    try:
+        once(f"person {request.user.pk}", request.POST.get("key", ""), b"token", act)
+    except (Refused, NotFound) as refusal:
+        errors = refusal.errors
+        if isinstance(refusal, NotFound):
+            errors = (FieldError(("tenant",), refusal.detail),)
+        return tokens_page(request, status=422, errors=errors, fault="" if errors else refusal.detail)
+    if not made:
+        return tokens_page(request, status=409, fault=MADE_BEFORE)
+    request.POST = request.POST.__class__()
+    return tokens_page(request, status=201, made=made[0])
+
+
+@require_POST
+@needs(EDIT_ACCESS)
+def drop_token(request: HttpRequest, public_id: str) -> HttpResponse:
+    """Make a token useless, everywhere within seconds. There is no way back."""
+    try:
+        revoke_token(public_id, actor=actor_of(request), reason=reason_of(request))
+    except NotFound as fault:
+        return tokens_page(request, status=409, fault=f"{fault.detail} It may have been revoked already.")
+    return done(request, reverse("ops:tokens"), Toast(f"Revoked cq_{public_id}. It opens nothing from now on."))
+
+
+@require_POST
+@needs(EDIT_ACCESS)
+def pause_webhook(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    """Post nothing there until it is resumed; what happens meanwhile is posted then, as long as it is kept."""
+    return _stand(request, webhook_id, Standing.PAUSED, "Paused. Events wait until it is resumed.")
+
+
+@require_POST
+@needs(EDIT_ACCESS)
+def resume_webhook(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    """Post again, beginning with a clean slate."""
+    return _stand(request, webhook_id, Standing.ACTIVE, "Resumed. What has waited is posted first.")
+
+
+def _stand(request: HttpRequest, webhook: int, standing: Standing, says: str) -> HttpResponse:
+    version = request.POST.get("version", "")
+    if not (version.isascii() and version.isdigit() and len(version) <= 18):  # noqa: PLR2004 - fits a bigint
+        return webhooks_page(request, status=422, fault="Say which version you saw: send the form of this page.")
+    try:
+        edit_webhook(webhook, None, int(version), {"standing": standing}, author_of(request))
+    except NotFound as fault:
+        return webhooks_page(request, status=404, fault=fault.detail)
+    except (Conflict, Refused) as refusal:
+        return webhooks_page(request, status=409 if isinstance(refusal, Conflict) else 422, fault=refusal.detail)
+    return done(request, reverse("ops:webhooks"), Toast(says))
+
+
+def _create(request: HttpRequest) -> NewToken:
+    pools = [name.strip() for name in request.POST.get("pools", "").split(",") if name.strip()]
+    return create_token(
+        scopes=request.POST.getlist("scopes"),
+        tenant=request.POST.get("tenant", "").strip() or None,
+        pools=pools or None,
+        expires_at=_expiry(request.POST.get("days", "").strip()),
+        name=request.POST.get("name", "").strip(),
+        actor=actor_of(request),
+        reason=reason_of(request),
+    )
+
+
+def _expiry(days: str) -> float | None:
+    """When a token ends; the day is what matters, so this process's clock will do."""
+    if not days:
+        return None
+    if not (days.isascii() and days.isdigit() and 0 < int(days) <= DAYS_MAX):
+        detail = f"Give a number of days from 1 to {DAYS_MAX}, or leave it empty."
+        raise Refused(detail, code="bad_expiry", errors=(FieldError(("days",), detail),))
+    return time.time() + int(days) * DAY_S

@@ -1,0 +1,149 @@
+"""Settings: the look of this browser; tokens that are shown once; webhooks that are paused and resumed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from scheduler.models import ApiToken, AuditEvent, IdempotencyRecord, Snapshot, Webhook
+from scheduler.services.changes import Author
+from scheduler.services.tokens import authenticate, create_token, forget_tokens
+from scheduler.services.webhooks import add_webhook
+from tests.support.work import make_tenant
+from tests.web.conftest import SignIn, WithPermissions
+
+TOKENS, HOOKS = "/ops/settings/tokens/", "/ops/settings/webhooks/"
+FORM = {"key": "k1", "scopes": ["read", "submit"], "tenant": "acme", "name": "nightly", "reason": "for the loader"}
+
+
+@pytest.fixture
+def keeper(with_permissions: WithPermissions, snapshot: Snapshot) -> Client:
+    make_tenant("acme")
+    return with_permissions({"scheduler.view_console", "scheduler.edit_access"})
+
+
+def text_of(client: Client, path: str = TOKENS) -> str:
+    return client.get(path).content.decode()
+
+
+def made_in(html: str) -> str:
+    found = re.search(r"cq_[0-9a-f]{12}_[0-9a-f]{48}", html)
+    return found[0] if found else ""
+
+
+def test_a_token_is_shown_once_and_works(keeper: Client) -> None:
+    answer = keeper.post(f"{TOKENS}add/", FORM)
+    assert answer.status_code == 201
+    token = made_in(answer.content.decode())
+    who = authenticate(token)
+    assert who is not None
+    assert (who.tenant_slug, who.scopes) == ("acme", {"read", "submit"})
+    assert "no-store" in answer["Cache-Control"]
+    listed = text_of(keeper)
+    assert "nightly" in listed
+    assert token.rpartition("_")[0] in listed
+    assert made_in(listed) == ""
+    event = AuditEvent.objects.get(action="token.add")
+    assert (event.actor, event.reason) == ("somebody", "for the loader")
+    secret = token.rpartition("_")[2]
+    assert secret not in str(list(IdempotencyRecord.objects.values())) + str(list(AuditEvent.objects.values()))
+
+
+def test_the_same_form_sent_twice_makes_one_token(keeper: Client) -> None:
+    keeper.post(f"{TOKENS}add/", FORM)
+    again = keeper.post(f"{TOKENS}add/", FORM)
+    assert again.status_code == 409
+    assert "was sent before" in again.content.decode()
+    assert ApiToken.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"scopes": []}, "scope"),
+        ({"tenant": "nowhere"}, "There is no tenant &#x27;nowhere&#x27;."),
+        ({"pools": "llm, nope"}, "There is no pool named"),
+        ({"days": "-1"}, "Give a number of days"),
+        ({"days": "99999"}, "Give a number of days"),
+        ({"name": "x" * 201}, "more than 200 characters"),
+        ({"key": ""}, "1 to 200 printable"),
+    ],
+)
+def test_what_cannot_be_made_is_said_and_the_input_kept(changes: dict[str, object], says: str, keeper: Client) -> None:
+    answer = keeper.post(f"{TOKENS}add/", {**FORM, **changes})
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert says in html
+    assert 'value="for the loader"' in html
+    assert not ApiToken.objects.exists()
+
+
+def test_a_revoked_token_opens_nothing_and_is_still_listed(keeper: Client) -> None:
+    made = create_token(scopes=["read"], name="old one", actor="test")
+    answer = keeper.post(f"{TOKENS}{made.public_id}/revoke/", {"reason": "leaked"})
+    assert answer.status_code == 303
+    assert authenticate(made.text) is None
+    assert "Revoked" in text_of(keeper)
+    assert AuditEvent.objects.get(action="token.revoke").reason == "leaked"
+    assert keeper.post(f"{TOKENS}{made.public_id}/revoke/").status_code == 409
+
+
+def test_a_token_says_when_it_was_used(keeper: Client) -> None:
+    made = create_token(scopes=["read"], actor="test")
+    assert "never</td>" in text_of(keeper)
+    forget_tokens()
+    assert authenticate(f"{made.text[:-1]}!") is None
+    assert authenticate(made.text[:-1] + ("0" if made.text[-1] != "0" else "1")) is None
+    assert ApiToken.objects.get().last_used_at is None
+    assert authenticate(made.text)
+    first = ApiToken.objects.get().last_used_at
+    assert first is not None
+    assert authenticate(made.text)
+    forget_tokens()
+    assert authenticate(made.text)
+    assert ApiToken.objects.get().last_used_at == first
+    assert "s ago</time>" in text_of(keeper)
+
+
+def test_tokens_come_in_pages(keeper: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduler.web.settings_page.ROWS", 2)
+    for n in range(3):
+        create_token(scopes=["read"], name=f"no. {n}!", actor="test")
+    first = text_of(keeper)
+    assert [f"no. {n}!" in first for n in range(3)] == [False, True, True]
+    older = re.search(r'href="(\?before=\d+)"', first)
+    assert older
+    assert "no. 0!" in text_of(keeper, TOKENS + older[1])
+
+
+def test_a_webhook_is_paused_and_resumed_and_one_that_changed_meanwhile_is_not(keeper: Client) -> None:
+    tenant = make_tenant("globex")
+    hook = add_webhook(tenant, "https://hooks.example.org/x", ("alert",), Author("test", "system", "")).webhook
+    assert "https://hooks.example.org/x" in text_of(keeper, HOOKS)
+    assert keeper.post(f"{HOOKS}{hook.id}/pause/", {"version": hook.version}).status_code == 303
+    assert Webhook.objects.get().standing == "paused"
+    late = keeper.post(f"{HOOKS}{hook.id}/resume/", {"version": hook.version})
+    assert late.status_code == 409
+    assert "was changed meanwhile" in late.content.decode()
+    assert keeper.post(f"{HOOKS}{hook.id}/resume/", {"version": "x"}).status_code == 422
+    assert keeper.post(f"{HOOKS}999/resume/", {"version": "1"}).status_code == 404
+    assert keeper.post(f"{HOOKS}{hook.id}/resume/", {"version": hook.version + 1}).status_code == 303
+    assert Webhook.objects.get().standing == "active"
+
+
+def test_a_viewer_learns_what_tokens_need(signed_in: SignIn, snapshot: Snapshot) -> None:
+    html = text_of(signed_in("viewer"), "/ops/settings/")
+    assert "scheduler.edit_access" in html
+    assert TOKENS not in html
+
+
+def test_rows_are_compact_where_somebody_wants_them_so(signed_in: SignIn, snapshot: Snapshot) -> None:
+    client = signed_in("viewer")
+    client.post("/ops/look/", {"theme": "dark", "next": "/ops/settings/"})
+    client.post("/ops/look/", {"density": "compact", "next": "/ops/settings/"})
+    html = text_of(client, "/ops/settings/")
+    assert 'data-theme="dark" data-density="compact"' in html
+    client.post("/ops/look/", {"density": "<b>"})
+    assert 'data-density="comfortable"' in text_of(client, "/ops/settings/")
