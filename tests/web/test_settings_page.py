@@ -39,7 +39,7 @@ def test_a_token_is_shown_once_and_works(keeper: Client) -> None:
     token = made_in(answer.content.decode())
     who = authenticate(token)
     assert who is not None
-    assert (who.tenant_slug, who.scopes) == ("acme", {"read", "submit"})
+    assert (who.tenant_slug, who.scopes) == ("acme", frozenset({"read", "submit"}))
     assert "no-store" in answer["Cache-Control"]
     listed = text_of(keeper)
     assert "nightly" in listed
