@@ -30,6 +30,7 @@ from scheduler.web import (
     task_actions,
     settings_actions,
     settings_page,
+    slo_page,
     task_page,
     tasks_page,
     tenant_page,
