@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0080_pause_ends"),
+        ("scheduler", "0091_worker_list"),
     ]
 
     operations = [

@@ -43,16 +43,7 @@ def url_of(route: str, task: int) -> str:
     real = {"name": "llm", "page": "overview", "task_id": task, "slug": "acme", "event_id": 1}
     real |= {"operation_id": 1, "fingerprint": "0" * 16}
     real |= {"run_id": run_of_tests(), "schedule_id": schedule_of_tests(), "worker_id": uuid.uuid4()}
-    real = {
-        "name": "llm",
-        "page": "overview",
-        "task_id": task,
-        "slug": "acme",
-        "run_id": run_of_tests(),
-        "event_id": 1,
-        "public_id": "0a1b2c",
-        "webhook_id": 1,
-    }
+    real |= {"public_id": "0a1b2c", "webhook_id": 1}
     return reverse(f"ops:{route}", kwargs={part: real[part] for part in ROUTES[route].pattern.converters})
 
 
