@@ -27,6 +27,8 @@ from scheduler.store.spending import (
 )
 from scheduler.store.top_ups import load_top_ups
 
+__all__ = ["AlertTold", "RunOf"]
+
 SORTS: Final = ("risk", "burn", "spent", "slug")
 PAGE_ROWS: Final = 50
 PARTS_MAX: Final = 20

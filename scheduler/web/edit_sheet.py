@@ -1,4 +1,4 @@
-"""Draws the page that edits a limit or a pool: the form, what it would do, and both versions when two were at it."""
+"""Draws the page that edits a limit, pool or tenant: the form, what it would do, both versions when two were at it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from scheduler.web.effects import Effect
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.shell import page
 
-KINDS: Final = {"resource": ("Resources", "ops:resources"), "pool": ("Pools", "ops:pools")}
+KINDS: Final = {
+    "resource": ("Resources", "ops:resources"),
+    "pool": ("Pools", "ops:pools"),
+    "tenant": ("Tenants", "ops:tenants"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,11 @@ class SettingRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """What is edited: `route` is ``resource`` or ``pool``, `subject` its name in the audit, `rows` what it has now."""
+    """What is edited: `route` is one of `KINDS`, `subject` its name in the audit, `rows` what it has now.
+
+    `part` is what its addresses call its name; `aspect` is what of it is edited, for example ``budget``, when its page
+    has several forms: that of an aspect has no preview.
+    """
 
     subject: str
     name: str
@@ -49,6 +57,8 @@ class Sheet:
     by_class_note: str
     note: str
     rows: Sequence[SettingRow]
+    part: str = "name"
+    aspect: str = ""
 
 
 def sheet_page(
@@ -65,11 +75,13 @@ def sheet_page(
     by_class, _ = with_faults(sheet.by_class, errors)
     _, other = with_faults([*fields, *by_class], errors)
     kind, list_route = KINDS[sheet.route]
-    where = {"name": sheet.name}
+    where = {sheet.part: sheet.name}
+    own = f"{sheet.route}-{sheet.aspect}" if sheet.aspect else sheet.route
     return page(
         request,
         "ops/edit.html",
         title=f"Edit {sheet.name}",
+        doing=sheet.aspect.capitalize() or "Edit",
         nav=sheet.nav,
         status=status,
         kind=kind,
@@ -77,8 +89,8 @@ def sheet_page(
         version=sheet.version,
         list_url=reverse(list_route),
         back_url=reverse(f"ops:{sheet.route}", kwargs=where),
-        save_url=reverse(f"ops:{sheet.route}-save", kwargs=where),
-        preview_url=reverse(f"ops:{sheet.route}-preview", kwargs=where),
+        save_url=reverse(f"ops:{own}-save", kwargs=where),
+        preview_url="" if sheet.aspect else reverse(f"ops:{sheet.route}-preview", kwargs=where),
         fields=fields,
         by_class=by_class,
         by_class_open=any(field.value or field.fault for field in by_class),
