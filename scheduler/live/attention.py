@@ -13,6 +13,7 @@ from typing import Final
 from scheduler.live import wording
 from scheduler.live.board import Board, PoolView, ResourceView, element_id
 from scheduler.live.standing import Standing, standing
+from scheduler.live.troubles import Death, SpentBudget
 
 NOTICES_MAX: Final = 20
 SYSTEM: Final = "system"
@@ -82,6 +83,8 @@ def needs_attention(board: Board) -> list[Notice]:
         notices.extend(_pool_notices(pool))
     for resource in board.resources:
         notices.extend(_resource_notices(board, resource))
+    notices.extend(_budget_notice(budget) for budget in board.budgets)
+    notices.extend(_death_notice(death) for death in board.deaths)
     return sorted(notices, key=lambda notice: (notice.urgency, notice.subject, notice.id))[:NOTICES_MAX]
 
 
@@ -120,7 +123,8 @@ def _pool_notices(pool: PoolView) -> Iterator[Notice]:
         share = wording.percent(pool.failed_per_s / (pool.failed_per_s + pool.succeeded_per_s))
         detail = f"{wording.rate(pool.failed_per_s * 60)} failures per minute"
         yield _pool_notice(pool, "fail", Urgency.ACT, f"ends {share} of its tasks in failure", detail)
-    if pool.state == "running" and (pool.oldest_waiting_s or 0) >= OLDEST_WAITING_S:
+    missed = any(standing(pool, cls) is Standing.MISSED for cls in pool.slo)
+    if pool.state == "running" and (pool.oldest_waiting_s or 0) >= OLDEST_WAITING_S and not missed:
         says = f"has kept a task waiting for {wording.duration(pool.oldest_waiting_s)}"
         detail = pool.bound.text if pool.bound else f"{wording.plural(pool.waiting, 'task')} waiting"
         yield _pool_notice(pool, "old", Urgency.WATCH, says, detail)
@@ -128,6 +132,21 @@ def _pool_notices(pool: PoolView) -> Iterator[Notice]:
 
 def _pool_notice(pool: PoolView, aspect: str, urgency: Urgency, says: str, detail: str) -> Notice:
     return Notice(f"att-{aspect}-{pool.id}", urgency, "pool", pool.name, says, detail)
+
+
+def _budget_notice(budget: SpentBudget) -> Notice:
+    urgency = Urgency.ACT if budget.part >= 1.0 else Urgency.WATCH
+    spent = f"{wording.dollars(budget.spent_nano)} of {wording.dollars(budget.allowed_nano)}"
+    detail = f"{spent} · the month ends {wording.day_and_clock(budget.ends_s)}"
+    says = f"has used {wording.percent(budget.part)} of its budget"
+    return Notice(element_id("att-budget", budget.tenant), urgency, "tenant", budget.tenant, says, detail)
+
+
+def _death_notice(death: Death) -> Notice:
+    says = f"has {wording.plural(death.number, 'dead letter', 'dead letters')} with one cause, the newest just now"
+    detail = f"{death.cls} · {death.shape} · {death.tenant}"
+    notice_id = element_id("att-dead", f"{death.pool}/{death.tenant}/{death.cls}/{death.shape}")
+    return Notice(notice_id, Urgency.ACT, "pool", death.pool, says, detail, since_s=death.at_s)
 
 
 def _promise_notices(pool: PoolView) -> Iterator[Notice]:
@@ -139,12 +158,12 @@ def _promise_notices(pool: PoolView) -> Iterator[Notice]:
         detail = " · ".join(
             f"{cls} {wording.duration(pool.oldest_by_class[cls])} of {wording.duration(pool.slo[cls])}" for cls in late
         )
-        says = f"keeps {wording.name_list(late)} waiting longer than it may"
+        says = f"keeps {wording.name_list(late)} waiting longer than allowed"
         yield _pool_notice(pool, "missed", Urgency.ACT, says, detail)
     soon = [cls for cls in pool.slo if standing(pool, cls) is Standing.WILL_MISS]
     if soon:
         detail = " · ".join(f"{cls} may wait {wording.duration(pool.slo[cls])}" for cls in soon)
-        says = f"will keep {wording.name_list(soon)} waiting longer than it may"
+        says = f"will keep {wording.name_list(soon)} waiting longer than allowed"
         yield _pool_notice(pool, "willmiss", Urgency.WATCH, says, detail)
 
 

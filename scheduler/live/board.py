@@ -6,19 +6,17 @@ removes control characters from every text. It must never fail on a snapshot: a 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2s
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
+
+from scheduler.live.parsing import Json, items_of, map_of, name_of, number_of, series_of, text_of, time_of, whole_of
+from scheduler.live.troubles import Death, SpentBudget, read_budgets, read_deaths
 
 CLASSES: Final = ("critical", "high", "normal", "low")
-NAME_CHARS_MAX: Final = 200
 MESSAGE_CHARS_MAX: Final = 400
 SAYS_MAX: Final = 6
-_UNIX_S_MAX: Final = 32_503_680_000  # the year 3000
-
-_Json = Mapping[str, Any]
 
 
 def element_id(kind: str, name: str) -> str:
@@ -177,6 +175,8 @@ class Board:
     resources: tuple[ResourceView, ...] = ()
     failures: tuple[FailureView, ...] = ()
     workers: tuple[WorkerView, ...] = ()
+    budgets: tuple[SpentBudget, ...] = ()
+    deaths: tuple[Death, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -192,27 +192,29 @@ EMPTY: Final = Board()
 _Named = TypeVar("_Named", PoolView, ResourceView, WorkerView)
 
 
-def read_board(seq: int, as_of_s: float, body: _Json) -> Board:
+def read_board(seq: int, as_of_s: float, body: Json) -> Board:
     """The typed view of one snapshot row."""
-    totals, history = _map(body, "totals"), _map(body, "history")
+    totals, history = map_of(body, "totals"), map_of(body, "history")
     return Board(
         seq=seq,
         as_of_s=as_of_s,
-        interval_s=_number(body, "interval_s") or 1.0,
+        interval_s=number_of(body, "interval_s") or 1.0,
         totals=Totals(
-            waiting=_whole(totals, "waiting"),
-            scheduled=_whole(totals, "scheduled"),
-            running=_whole(totals, "running"),
-            started_per_s=_number(totals, "started_per_s") or 0.0,
-            succeeded_per_s=_number(totals, "succeeded_per_s") or 0.0,
-            failed_per_min=_number(totals, "failed_per_min") or 0.0,
-            oldest_waiting_s=_number(totals, "oldest_waiting_s"),
+            waiting=whole_of(totals, "waiting"),
+            scheduled=whole_of(totals, "scheduled"),
+            running=whole_of(totals, "running"),
+            started_per_s=number_of(totals, "started_per_s") or 0.0,
+            succeeded_per_s=number_of(totals, "succeeded_per_s") or 0.0,
+            failed_per_min=number_of(totals, "failed_per_min") or 0.0,
+            oldest_waiting_s=number_of(totals, "oldest_waiting_s"),
         ),
-        history=History(**{name: _series(history, name) for name in History.__dataclass_fields__}),
-        pools=_unlike(_pool(item) for item in _items(body, "pools")),
-        resources=_unlike(_resource(item) for item in _items(body, "resources")),
-        failures=tuple(_failure(item) for item in _items(body, "failures")),
-        workers=_unlike(_worker(item) for item in _items(body, "workers")),
+        history=History(**{name: series_of(history, name) for name in History.__dataclass_fields__}),
+        pools=_unlike(_pool(item) for item in items_of(body, "pools")),
+        resources=_unlike(_resource(item) for item in items_of(body, "resources")),
+        failures=tuple(_failure(item) for item in items_of(body, "failures")),
+        workers=_unlike(_worker(item) for item in items_of(body, "workers")),
+        budgets=read_budgets(body),
+        deaths=read_deaths(body),
     )
 
 
@@ -224,152 +226,107 @@ def _unlike(views: Iterable[_Named]) -> tuple[_Named, ...]:
     return tuple(first.values())
 
 
-def _pool(item: _Json) -> PoolView:
-    name, waiting = _name(item, "name"), _map(item, "waiting")
+def _pool(item: Json) -> PoolView:
+    name, waiting = name_of(item, "name"), map_of(item, "waiting")
     return PoolView(
         id=element_id("p", name),
         name=name,
-        executor=_name(item, "executor"),
-        state=_name(item, "state") or "running",
-        pause=_pause(_map(item, "pause")) if item.get("pause") else None,
-        by_class=tuple((cls, _whole(waiting, cls)) for cls in CLASSES),
-        scheduled=_whole(item, "scheduled"),
-        retrying=_whole(item, "retrying"),
-        running=_whole(item, "running"),
-        slots=_whole(item, "slots"),
-        workers=_whole(item, "workers"),
-        started_per_s=_number(item, "started_per_s") or 0.0,
-        succeeded_per_s=_number(item, "succeeded_per_s") or 0.0,
-        failed_per_s=_number(item, "failed_per_s") or 0.0,
-        oldest_waiting_s=_number(item, "oldest_waiting_s"),
-        bound=_bound(_map(item, "bound_by")) if item.get("bound_by") else None,
-        scale=_scale(item, _map(item, "scale")) if item.get("scale") else None,
-        overload_level=_whole(item, "overload_level"),
-        forecast=_forecast(_map(item, "forecast")) if item.get("forecast") else None,
-        slo=_by_class(_map(item, "slo")),
-        oldest_by_class=_by_class(_map(item, "oldest_by_class")),
+        executor=name_of(item, "executor"),
+        state=name_of(item, "state") or "running",
+        pause=_pause(map_of(item, "pause")) if item.get("pause") else None,
+        by_class=tuple((cls, whole_of(waiting, cls)) for cls in CLASSES),
+        scheduled=whole_of(item, "scheduled"),
+        retrying=whole_of(item, "retrying"),
+        running=whole_of(item, "running"),
+        slots=whole_of(item, "slots"),
+        workers=whole_of(item, "workers"),
+        started_per_s=number_of(item, "started_per_s") or 0.0,
+        succeeded_per_s=number_of(item, "succeeded_per_s") or 0.0,
+        failed_per_s=number_of(item, "failed_per_s") or 0.0,
+        oldest_waiting_s=number_of(item, "oldest_waiting_s"),
+        bound=_bound(map_of(item, "bound_by")) if item.get("bound_by") else None,
+        scale=_scale(item, map_of(item, "scale")) if item.get("scale") else None,
+        overload_level=whole_of(item, "overload_level"),
+        forecast=_forecast(map_of(item, "forecast")) if item.get("forecast") else None,
+        slo=_by_class(map_of(item, "slo")),
+        oldest_by_class=_by_class(map_of(item, "oldest_by_class")),
     )
 
 
-def _by_class(item: _Json) -> dict[str, float]:
-    found = {cls: _number(item, cls) for cls in CLASSES}
+def _by_class(item: Json) -> dict[str, float]:
+    found = {cls: number_of(item, cls) for cls in CLASSES}
     return {cls: value for cls, value in found.items() if value is not None}
 
 
-def _forecast(item: _Json) -> dict[str, tuple[float | None, float | None]]:
-    bands = {cls: _map(item, cls) for cls in CLASSES if item.get(cls)}
-    return {cls: (_number(band, "p50_s"), _number(band, "p90_s")) for cls, band in bands.items()}
+def _forecast(item: Json) -> dict[str, tuple[float | None, float | None]]:
+    bands = {cls: map_of(item, cls) for cls in CLASSES if item.get(cls)}
+    return {cls: (number_of(band, "p50_s"), number_of(band, "p90_s")) for cls, band in bands.items()}
 
 
-def _scale(pool: _Json, item: _Json) -> Scale:
+def _scale(pool: Json, item: Json) -> Scale:
     says = item.get("says")
     texts = [{"text": said} for said in says[:SAYS_MAX]] if isinstance(says, list) else []
-    return Scale(_whole(pool, "desired"), tuple(_text(each, "text", MESSAGE_CHARS_MAX) for each in texts))
+    return Scale(whole_of(pool, "desired"), tuple(text_of(each, "text", MESSAGE_CHARS_MAX) for each in texts))
 
 
-def _pause(item: _Json) -> Pause:
+def _pause(item: Json) -> Pause:
     return Pause(
-        by=_name(item, "by"),
-        reason=_text(item, "reason", MESSAGE_CHARS_MAX),
-        at_s=_time(item, "at"),
-        resumes_at_s=_time(item, "resumes_at"),
+        by=name_of(item, "by"),
+        reason=text_of(item, "reason", MESSAGE_CHARS_MAX),
+        at_s=time_of(item, "at"),
+        resumes_at_s=time_of(item, "resumes_at"),
     )
 
 
-def _bound(item: _Json) -> Bound:
-    resource = _name(item, "resource") or None
-    return Bound(code=_name(item, "code"), resource=resource, text=_text(item, "text", MESSAGE_CHARS_MAX))
+def _bound(item: Json) -> Bound:
+    resource = name_of(item, "resource") or None
+    return Bound(code=name_of(item, "code"), resource=resource, text=text_of(item, "text", MESSAGE_CHARS_MAX))
 
 
-def _resource(item: _Json) -> ResourceView:
-    name = _name(item, "name")
+def _resource(item: Json) -> ResourceView:
+    name = name_of(item, "name")
     return ResourceView(
         id=element_id("r", name),
         name=name,
-        kind=_name(item, "kind"),
-        rate=_number(item, "rate"),
-        burst=_number(item, "burst"),
-        permits=_number(item, "permits"),
-        available=_number(item, "available") or 0.0,
-        capacity=_number(item, "capacity") or 0.0,
-        in_use=_number(item, "in_use") or 0.0,
-        used_fraction=min(max(_number(item, "used_fraction") or 0.0, 0.0), 1.0),
-        blocked_until_s=_time(item, "blocked_until"),
-        next_at_s=_time(item, "next_at"),
+        kind=name_of(item, "kind"),
+        rate=number_of(item, "rate"),
+        burst=number_of(item, "burst"),
+        permits=number_of(item, "permits"),
+        available=number_of(item, "available") or 0.0,
+        capacity=number_of(item, "capacity") or 0.0,
+        in_use=number_of(item, "in_use") or 0.0,
+        used_fraction=min(max(number_of(item, "used_fraction") or 0.0, 0.0), 1.0),
+        blocked_until_s=time_of(item, "blocked_until"),
+        next_at_s=time_of(item, "next_at"),
         paused=bool(item.get("paused")),
-        waiting=_whole(item, "waiting"),
-        pause=_pause(_map(item, "pause")) if item.get("pause") else None,
-        breaker=_name(item, "breaker") or "closed",
-        open_until_s=_time(item, "open_until"),
-        factor=_number(item, "factor") or 1.0,
+        waiting=whole_of(item, "waiting"),
+        pause=_pause(map_of(item, "pause")) if item.get("pause") else None,
+        breaker=name_of(item, "breaker") or "closed",
+        open_until_s=time_of(item, "open_until"),
+        factor=number_of(item, "factor") or 1.0,
     )
 
 
-def _failure(item: _Json) -> FailureView:
+def _failure(item: Json) -> FailureView:
     return FailureView(
-        task=_name(item, "task"),
-        pool=_name(item, "pool"),
-        tenant=_name(item, "tenant"),
-        kind=_name(item, "kind"),
-        cls=_name(item, "class"),
-        message=_text(item, "message", MESSAGE_CHARS_MAX),
-        attempt=_whole(item, "attempt"),
-        at_s=_time(item, "at"),
+        task=name_of(item, "task"),
+        pool=name_of(item, "pool"),
+        tenant=name_of(item, "tenant"),
+        kind=name_of(item, "kind"),
+        cls=name_of(item, "class"),
+        message=text_of(item, "message", MESSAGE_CHARS_MAX),
+        attempt=whole_of(item, "attempt"),
+        at_s=time_of(item, "at"),
     )
 
 
-def _worker(item: _Json) -> WorkerView:
+def _worker(item: Json) -> WorkerView:
     pools = item.get("pools")
     return WorkerView(
-        id=_name(item, "id"),
+        id=name_of(item, "id"),
         pools=tuple(str(pool) for pool in pools) if isinstance(pools, list) else (),
-        slots=_whole(item, "slots"),
-        busy=_whole(item, "busy"),
-        seen_at_s=_time(item, "seen_at"),
+        slots=whole_of(item, "slots"),
+        busy=whole_of(item, "busy"),
+        seen_at_s=time_of(item, "seen_at"),
         leader=bool(item.get("leader")),
     )
-
-
-def _map(item: _Json, key: str) -> _Json:
-    value = item.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _items(item: _Json, key: str) -> list[_Json]:
-    value = item.get(key)
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
-
-
-def _number(item: _Json, key: str) -> float | None:
-    value = item.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
-def _time(item: _Json, key: str) -> float | None:
-    value = _number(item, key)
-    return value if value is not None and 0 <= value <= _UNIX_S_MAX else None
-
-
-def _whole(item: _Json, key: str) -> int:
-    return int(_number(item, key) or 0)
-
-
-def _series(item: _Json, key: str) -> tuple[float, ...]:
-    value = item.get(key)
-    if not isinstance(value, list):
-        return ()
-    return tuple(float(entry) for entry in value[-60:] if isinstance(entry, int | float) and math.isfinite(entry))
-
-
-def _name(item: _Json, key: str) -> str:
-    return _text(item, key, NAME_CHARS_MAX)
-
-
-def _text(item: _Json, key: str, chars_max: int) -> str:
-    value = item.get(key)
-    if value is None:
-        return ""
-    text = "".join(char if char.isprintable() else " " for char in str(value)[: chars_max + 1])
-    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"

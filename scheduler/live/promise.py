@@ -23,6 +23,7 @@ CHIPS: Final = {
     Standing.PAUSED: Chip("pause", "Paused", "quiet"),
     Standing.UNKNOWN: Chip("idle", "Not enough data", "still"),
     Standing.KEPT: Chip("ok", "On target", "ok"),
+    Standing.IDLE: Chip("idle", "No work", "still"),
     Standing.NO_TARGET: Chip("idle", "No target", "still"),
 }
 
@@ -105,7 +106,7 @@ def summary(rows: Sequence[PromiseRow]) -> str:
         return f"{wording.plural(len(bad), 'target is', 'targets are')} missed or will be: {wording.name_list(bad)}."
     if risk:
         return f"{wording.plural(len(risk), 'target is', 'targets are')} at risk: {wording.name_list(risk)}."
-    known = sum(row.standing is Standing.KEPT for row in targets)
+    known = sum(row.standing in {Standing.KEPT, Standing.IDLE} for row in targets)
     if known == len(targets):
         return f"All {wording.plural(known, 'target')} kept." if known > 1 else "The one target is kept."
     return f"Nothing is known to be at risk: {known} of {wording.plural(len(targets), 'target')} kept."

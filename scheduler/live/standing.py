@@ -16,7 +16,8 @@ class Standing(IntEnum):
     PAUSED = 3
     UNKNOWN = 4
     KEPT = 5
-    NO_TARGET = 6
+    IDLE = 6
+    NO_TARGET = 7
 
 
 def standing(pool: PoolView, cls: str) -> Standing:
@@ -28,8 +29,10 @@ def standing(pool: PoolView, cls: str) -> Standing:
         return Standing.MISSED
     if pool.state == "paused":
         return Standing.PAUSED
-    if pool.forecast is None or cls not in pool.forecast:
+    if pool.forecast is None:
         return Standing.UNKNOWN
+    if cls not in pool.forecast:
+        return Standing.UNKNOWN if cls in pool.oldest_by_class else Standing.IDLE
     p50_s, p90_s = pool.forecast[cls]
     if p50_s is None or p50_s > target_s:
         return Standing.WILL_MISS

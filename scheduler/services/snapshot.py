@@ -33,6 +33,7 @@ from scheduler.store import dispatch as dispatch_store
 from scheduler.store import forecast as forecast_store
 from scheduler.store import overview as store
 from scheduler.store import resources as resource_store
+from scheduler.store import troubles as trouble_store
 
 HISTORY_POINTS: Final = 60
 PACE: Final = Pace()
@@ -135,6 +136,8 @@ class _Picture:
             "resources": [self._resource(row) for row in self.resources],
             "failures": [self._failure(row) for row in store.load_recent_failures()],
             "workers": [self._worker(row) for row in self.workers],
+            "budgets": [row._asdict() for row in trouble_store.load_spent_budgets()],
+            "deaths": [{**row._asdict(), "class": row.failure_class} for row in trouble_store.load_recent_deaths()],
         }
 
     def _overall(self) -> dict[str, object]:

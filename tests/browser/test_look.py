@@ -15,7 +15,15 @@ from tests.browser.conftest import Complaints, OpenPage
 from tests.browser.world import World
 from tests.live import sample
 
-PAGES = ["/ops/", "/ops/pools/", "/ops/pools/llm/", "/ops/resources/", "/ops/sign-in/"]
+PAGES = [
+    "/ops/",
+    "/ops/pools/",
+    "/ops/pools/llm/",
+    "/ops/resources/",
+    "/ops/resources/openai/",
+    "/ops/slo/",
+    "/ops/sign-in/",
+]
 SIZES: dict[str, ViewportSize] = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 320, "height": 640}}
 SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}

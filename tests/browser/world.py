@@ -31,6 +31,7 @@ from scheduler.models import (
     Occurrence,
     Pool,
     Receipt,
+    Resource,
     Run,
     Schedule,
     Snapshot,
@@ -44,7 +45,7 @@ from scheduler.policy.types import FailureClass, PoolId
 from tests.live import sample
 from tests.support.audit import empty_audit
 from tests.support.waiting import wait_until
-from tests.support.work import HandWorker, make_tenant, submit_tasks
+from tests.support.work import HandWorker, make_bucket, make_tenant, submit_tasks
 
 T = TypeVar("T")
 VIEW = ["view_console"]
@@ -139,6 +140,7 @@ class World:
     def begin(self) -> None:
         self.do(self._empty)
         self.do(lambda: Pool.objects.create(name="llm", executor="llm"))
+        self.do(lambda: make_bucket("openai", rate=50.0, burst=100.0))
         self._lookout = self.cookie("lookout")
 
     def end(self) -> None:
@@ -161,6 +163,7 @@ class World:
             Schedule,
             Worker,
             Pool,
+            Resource,
             BoundAccount,
             Tenant,
             Session,
