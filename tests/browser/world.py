@@ -55,6 +55,7 @@ ROLES = {
     "viewer": VIEW,
     "operator": [*VIEW, "operate_pool", "view_payload"],
     "admin": sorted(PERMISSIONS[Role.ADMIN]),
+    "limits": [*VIEW, "edit_resource_limit"],
 }
 PASSWORD = "correct horse battery staple"
 
