@@ -1,7 +1,7 @@
 """The demo's work: two tenants that share one provider, submitting over REST like any client.
 
-`acme` has people who chat and wait; `globex` has a backlog of evaluations. Decides when and how much is submitted. It
-must never let more than about WAITING_MAX tasks wait, nor submit while nobody tells it how many do.
+`acme` has people who chat and wait, and agents (`agents`); `globex` has a backlog of evaluations. Decides when and how
+much is submitted. It must never let more than about WAITING_MAX tasks wait, nor submit while nobody knows how many do.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from scheduler.demo.agents import AGENTS, Agent, declare_schedules
 from scheduler.demo.prompts import chat, evaluation_item
 from scheduler.demo.rest import Rest
 
@@ -72,6 +73,10 @@ class Workload:
             group.create_task(self._chats(CHATS_PER_S, 1))
             group.create_task(self._chats(1.0 / BURST_EVERY_S, BURST))
             group.create_task(self._evaluations())
+            group.create_task(declare_schedules(self._rest))
+            for _ in range(AGENTS):
+                agent = Agent(self._rest, chance=self._chance, may_work=lambda: self._waiting.has_room)
+                group.create_task(agent.go_on())
 
     async def _watch(self) -> None:
         """Keep knowing how many wait."""

@@ -5,9 +5,9 @@ Pure: what was read goes in, lines for the template come out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from scheduler.live import wording
 from scheduler.live.drawing import Segment, segments
@@ -162,12 +162,13 @@ def figures_of(story: Story) -> list[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class CapLine:
-    """A cap, what is used and what is left of it; without a cap `bar` is empty."""
+    """A cap, what is used and what is left of it."""
 
     name: str
     used: str
     most: str
     left: str
+    bounded: bool
     bar: Sequence[Segment]
 
 
@@ -178,17 +179,17 @@ def caps_of(story: Story) -> list[CapLine]:
     return [
         _cap("Steps", run.steps, caps.max_steps, wording.count),
         _cap("Steps at once", story.progress.running, caps.max_width, wording.count),
-        _cap("Money", run.spent_nano, caps.max_cost_nano, lambda nano: dollars(int(nano))),
+        _cap("Money", run.spent_nano, caps.max_cost_nano, dollars),
         _cap("Tokens", run.tokens, caps.max_tokens, wording.count),
         _cap("Time", spent_s, caps.wall_s, wording.duration),
     ]
 
 
-def _cap(name: str, used: float, most: float | None, say: object) -> CapLine:
-    assert callable(say)  # noqa: S101 - one of the functions of wording
+def _cap(name: str, used: float, most: float | None, say: Callable[[Any], str]) -> CapLine:
     if most is None:
-        return CapLine(name, say(used), "no cap", "—", [])
-    return CapLine(name, say(used), say(most), say(max(most - used, 0)), segments([(_heat(used, most), used)], most))
+        return CapLine(name, say(used), "no cap", wording.NONE, bounded=False, bar=[])
+    bar = segments([(_heat(used, most), used)], most)
+    return CapLine(name, say(used), say(most), say(max(most - used, 0)), bounded=True, bar=bar)
 
 
 def stands(story: Story) -> Iterator[str]:
