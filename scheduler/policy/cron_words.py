@@ -57,7 +57,7 @@ def _each_hour(minute: str) -> str | None:
 def _hours(minute: str, hour: str) -> str | None:
     """``m */n``."""
     step = hour.removeprefix("*/")
-    if step == hour or not (step.isdigit() and minute.isdigit()) or int(step) < 2 or 24 % int(step):  # noqa: PLR2004
+    if step == hour or not (step.isdigit() and minute.isdigit()) or int(step) < 2 or 24 % int(step):  # noqa: PLR2004 - a step of one is none
         return None
     return f"every {int(step)} hours at minute {int(minute)}"
 
