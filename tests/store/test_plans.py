@@ -10,6 +10,7 @@ from django.db import connection
 from scheduler.policy.types import TenantId
 from scheduler.store import queries
 from scheduler.store.submit import load_terms
+from scheduler.store.worker_pages import FIRST_ID
 from tests.support.work import make_pool, make_tenant, submit_tasks
 
 pytestmark = pytest.mark.django_db
@@ -20,6 +21,17 @@ FOLLOWERS: dict[str, Any] = dict.fromkeys(_FOLLOWERS.split(), "{}")
 
 
 CONTROL = {"fresh_s": 15.0, "held_after_s": 60.0, "held_ahead_s": 60.0, "mark": 1}
+
+
+RUNS: dict[str, Any] = {"states": ["active"], "above": 0, "below": 9, "rows_max": 10}
+WORKERS: dict[str, Any] = {
+    "after_name": "",
+    "after_id": FIRST_ID,
+    "kind": None,
+    "pool": None,
+    "fresh_s": 3.0,
+    "rows_max": 9,
+}
 
 
 def plan_of(file: str, name: str, params: dict[str, Any]) -> str:
@@ -54,6 +66,11 @@ def many_tasks() -> None:
         ("bounds.sql", "lock_newest_of_lowest", {"pool": 1, "least": 1, "tasks_max": 5}, "task_ready_by_lane"),
         ("bounds.sql", "lock_oldest_low", {"pool": 1, "low": 3, "tasks_max": 5}, "task_ready_by_lane"),
         ("overview.sql", "recent_failures", {"rows_max": 10}, "attempt_failures"),
+        ("run_pages.sql", "list_older", RUNS, "run_by_state"),
+        ("run_pages.sql", "list_newer_of_tenant", RUNS | {"tenant": 1}, "run_by_tenant_state"),
+        ("run_pages.sql", "newest_before", {"age_s": 60.0}, "run_by_age"),
+        ("run_pages.sql", "run_figures", {"count_max": 10, "lately_s": 60.0}, "run_ended"),
+        ("worker_pages.sql", "list_workers", WORKERS, "worker_by_name"),
         ("tasks.sql", "attempts_of_task", {"task": 1, "rows_max": 10}, "attempt_pkey"),
         ("graphs.sql", "lock_followers", FOLLOWERS, "task_edge_open"),
         ("graphs.sql", "decide_followers", FOLLOWERS, "task_edge_open"),
