@@ -12,6 +12,7 @@ from hashlib import blake2s
 from typing import Final, TypeVar
 
 from scheduler.live.parsing import Json, items_of, map_of, name_of, number_of, series_of, text_of, time_of, whole_of
+from scheduler.live.spending import NOTHING_SPENT, Spending, read_spending
 from scheduler.live.troubles import Death, SpentBudget, read_budgets, read_deaths
 
 CLASSES: Final = ("critical", "high", "normal", "low")
@@ -177,6 +178,7 @@ class Board:
     workers: tuple[WorkerView, ...] = ()
     budgets: tuple[SpentBudget, ...] = ()
     deaths: tuple[Death, ...] = ()
+    spending: Spending = NOTHING_SPENT
 
     @property
     def exists(self) -> bool:
@@ -215,6 +217,7 @@ def read_board(seq: int, as_of_s: float, body: Json) -> Board:
         workers=_unlike(_worker(item) for item in items_of(body, "workers")),
         budgets=read_budgets(body),
         deaths=read_deaths(body),
+        spending=read_spending(map_of(body, "spending")),
     )
 
 

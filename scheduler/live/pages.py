@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from scheduler.live import drawing, limit, promise, rows
+from scheduler.live import drawing, limit, promise, rows, wording
 from scheduler.live.attention import headline, needs_attention
 from scheduler.live.board import CLASSES, Board, WorkerView
 from scheduler.live.frames import Frame, Key
@@ -55,6 +55,8 @@ def _overview(board: Board, _scope: str) -> dict[str, Any]:
         "chart_half": chart.top / 2 if chart else None,
         "failed_per_s": board.totals.failed_per_min / 60,
         "failures": board.failures,
+        "burn": wording.dollars(board.spending.burn),
+        "spenders": rows.spender_rows(board),
         **_worker_table(board.workers),
     }
 

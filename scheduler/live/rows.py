@@ -299,6 +299,41 @@ def worker_rows(workers: Sequence[WorkerView]) -> list[WorkerRow]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class SpenderRow:
+    """A line of the table of those who burn most."""
+
+    tenant: str
+    burn: str
+    used: str
+    bar: list[drawing.Segment]
+    chip: Chip
+
+
+_BUDGET_CHIPS: Final = {
+    "ok": Chip("ok", "OK", "ok"),
+    "warned": Chip("warn", "Warned", "warn"),
+    "throttled": Chip("warn", "Throttled", "warn"),
+    "blocked": Chip("cross", "Blocked", "bad"),
+}
+
+
+def spender_rows(board: Board) -> list[SpenderRow]:
+    """Those who burn most, the fastest first."""
+    return [
+        SpenderRow(
+            tenant=view.tenant,
+            burn=wording.dollars(view.burn),
+            used=wording.dollars(view.spent)
+            if not view.limit
+            else f"{wording.dollars(view.spent)} of {wording.dollars(view.limit)}",
+            bar=drawing.segments([("use", view.spent)], max(view.limit, view.spent)) if view.limit else [],
+            chip=_BUDGET_CHIPS.get(view.state, Chip("idle", "No limit", "quiet")),
+        )
+        for view in board.spending.spenders
+    ]
+
+
 def overview_figures(board: Board) -> list[Figure]:
     """The six numbers of the Overview."""
     totals, history = board.totals, board.history

@@ -15,6 +15,7 @@ from scheduler.policy.breaker import state_of
 from scheduler.policy.calibration import HORIZON_S
 from scheduler.policy.limits import Limit, limit_at, shortage
 from scheduler.policy.overload import Pace
+from scheduler.policy.pace import state_of as budget_state
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import (
     DemandId,
@@ -34,8 +35,10 @@ from scheduler.store import forecast as forecast_store
 from scheduler.store import overview as store
 from scheduler.store import resources as resource_store
 from scheduler.store import troubles as trouble_store
+from scheduler.store.spending import load_top_burns
 
 HISTORY_POINTS: Final = 60
+BURNS_SHOWN: Final = 5
 PACE: Final = Pace()
 FAILED_STATES: Final = (TaskState.FAILED.value, TaskState.DEAD_LETTERED.value)
 _TOTALS: Final = ("started", "succeeded", "failed")
@@ -81,6 +84,7 @@ class _Picture:
         self.running = store.load_running()
         self.oldest = store.load_oldest_waiting()
         self.workers = store.load_workers()
+        self.burns = load_top_burns(BURNS_SHOWN)
         self.resources = resource_store.load()
         self.held = resource_store.load_held()
         self.foreseen = _foreseen()
@@ -138,7 +142,22 @@ class _Picture:
             "workers": [self._worker(row) for row in self.workers],
             "budgets": [row._asdict() for row in trouble_store.load_spent_budgets()],
             "deaths": [{**row._asdict(), "class": row.failure_class} for row in trouble_store.load_recent_deaths()],
+            "spending": self._spending(),
         }
+
+    def _spending(self) -> dict[str, object]:
+        """What all tenants burn per hour, and those who burn most, in nano-dollars."""
+        tenants = [
+            {
+                "tenant": row.slug,
+                "burn": int(row.burn),
+                "spent": row.spent,
+                "limit": row.limit,
+                "state": budget_state(row.limit, spent=row.spent, reserved=row.reserved, alert_at=row.alert_at).value,
+            }
+            for row in self.burns
+        ]
+        return {"burn": int(self.burns[0].all_burn) if self.burns else 0, "tenants": tenants}
 
     def _overall(self) -> dict[str, object]:
         oldest = [self.now - at for at in self.oldest.values()]

@@ -114,3 +114,20 @@ def load_story(tenant: TenantId, *, rows_max: int) -> tuple[list[AlertTold], lis
     row = queries.fetch_one(_SQL["read_tenant_story"], {"tenant": tenant, "rows_max": rows_max})
     alerts, runs = (orjson.loads(part or "[]") for part in row or (None, None))
     return [AlertTold(*each) for each in alerts], [RunOf(*each) for each in runs]
+
+
+class BurnRow(NamedTuple):
+    """One of those who burn most, in nano-dollars per hour, and its budget; `all_burn` is what everybody burns."""
+
+    slug: str
+    burn: float
+    spent: int
+    reserved: int
+    limit: int | None
+    alert_at: Sequence[float]
+    all_burn: float
+
+
+def load_top_burns(rows_max: int) -> list[BurnRow]:
+    """Those who burn most now, the fastest first. Cost grows with tenants that have spent, not with what they did."""
+    return [BurnRow(*row) for row in queries.fetch(_SQL["read_top_burns"], {"rows_max": rows_max})]

@@ -99,6 +99,11 @@ def worker(name: str, **changes: Any) -> dict[str, Any]:
     }
 
 
+def spender(tenant: str, **changes: Any) -> dict[str, Any]:
+    """A tenant that burns money and has no limit."""
+    return {"tenant": tenant, "burn": 0, "spent": 0, "limit": None, "state": "unlimited", **changes}
+
+
 def body(seq: int = 1000, **changes: Any) -> dict[str, Any]:
     """The body of a snapshot; the numbers move with ``seq``."""
     as_of = AS_OF_S + seq - 1000
@@ -188,6 +193,13 @@ def body(seq: int = 1000, **changes: Any) -> dict[str, Any]:
             failure(9, tenant="globex", attempt=2),
         ],
         "workers": [worker("engine-7f3a", leader=True), worker("engine-b1c9", busy=33)],
+        "spending": {
+            "burn": 45_550_000_000,
+            "tenants": [
+                spender("globex", burn=41_200_000_000, spent=1_682_400_000_000, limit=2_000 * 10**9, state="warned"),
+                spender("acme", burn=4_350_000_000, spent=812_060_000_000),
+            ],
+        },
         **changes,
     }
 
@@ -197,6 +209,7 @@ def quiet_body(seq: int = 1000) -> dict[str, Any]:
     history: dict[str, list[float]] = {name: [] for name in body()["history"]}
     totals = dict.fromkeys(body()["totals"], 0) | {"oldest_waiting_s": None}
     nothing: dict[str, list[Any]] = {"pools": [], "resources": [], "failures": [], "workers": []}
+    nothing["spending"] = []
     return {**body(seq), "totals": totals, "history": history, **nothing}
 
 

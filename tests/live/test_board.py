@@ -32,6 +32,20 @@ def test_a_snapshot_is_read_as_written() -> None:
     assert [resource.name for resource in board.resources] == ["openai-concurrency", "openai", "anthropic", "gpu-local"]
 
 
+def test_what_is_burnt_is_read_to_the_nano_dollar_and_drawn() -> None:
+    globex = sample.spender("globex\x07", burn=10**16 + 1, spent=7, limit=10**16 + 3)
+    odd = [globex, {"tenant": 5}, "x", sample.spender("acme", burn=1.5, spent=True, limit=-1)]
+    board = read_board(7, sample.AS_OF_S, sample.body(spending={"burn": 3 * 10**9, "tenants": odd}))
+    assert [(row.tenant, row.burn, row.spent, row.limit) for row in board.spending.spenders] == [
+        ("globex", 10**16 + 1, 7, 10**16 + 3),
+        ("acme", 0, 0, None),
+    ]
+    html = draw_page(Key("overview"), board).html
+    assert "$3.00 per hour, all tenants" in html
+    assert "/ops/tenants/globex/" in html
+    assert "Tenants that burn most" not in draw_page(Key("overview"), read_board(8, 0.0, sample.quiet_body())).html
+
+
 def test_no_snapshot_at_all_is_told_apart_from_an_empty_one() -> None:
     assert not EMPTY.exists
     assert read_board(1, 0.0, sample.quiet_body()).exists

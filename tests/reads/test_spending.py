@@ -7,12 +7,15 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from scheduler.live.board import read_board
 from scheduler.models import Budget, BurnMark, Tenant
 from scheduler.policy.pace import BudgetState
 from scheduler.policy.types import TenantId
 from scheduler.reads.money import budget_detail
+from scheduler.reads.snapshot import latest_snapshot
 from scheduler.reads.spending import PAGE_ROWS, list_spenders, spending
 from scheduler.services.budgets import follow_burn
+from scheduler.services.snapshot import take_snapshot
 from tests.support.books import USD, make_budget, make_burn, make_entry
 from tests.support.work import HandWorker, make_pool, make_tenant, submit_tasks
 
@@ -79,6 +82,18 @@ def test_tenants_come_in_order_of_their_trouble() -> None:
     assert rows["calm"].runs_out_at is None
     assert rows["new"].limit == USD
     assert rows["fast"].projected == pytest.approx(300 * USD, rel=0.01)
+
+
+def test_the_picture_has_those_who_burn_most() -> None:
+    for n in range(7):
+        make_burn(make_budget(make_tenant(f"t{n}"), limit=100 * USD, spent=90 * USD), per_hour=n * 6 * USD)
+    take_snapshot(None, {}, interval_s=1.0)
+    found = latest_snapshot()
+    assert found is not None
+    spending_now = read_board(found.seq, found.as_of, found.body).spending
+    assert [row.tenant for row in spending_now.spenders] == ["t6", "t5", "t4", "t3", "t2"]
+    assert {row.state for row in spending_now.spenders} == {"warned"}
+    assert spending_now.burn == pytest.approx(21 * 6 * USD, rel=0.01)
 
 
 def test_a_tenant_at_work_has_a_share_of_the_weights() -> None:

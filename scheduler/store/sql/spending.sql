@@ -119,3 +119,15 @@ SELECT r.by, coalesce(r.day::text, t.slug, q.name, r.kind, r.model, r.priority::
 FROM ranked r LEFT JOIN tenant t ON t.id = r.tenant_id LEFT JOIN pool q ON q.id = r.pool_id
 WHERE r.by = 'day' OR r.place <= %(parts_max)s
 ORDER BY r.by, r.place;
+
+-- name: read_top_burns
+-- Who burns most now, with how their budgets stand, and what all burn together. Only budgets that have spent have marks.
+SELECT t.slug, f.burn, f.spent_nano, f.reserved_nano, f.allowed_nano, t.alert_at, sum(f.burn) OVER ()
+FROM (
+    SELECT b.scope_id, b.spent_nano, b.reserved_nano, b.allowed_nano,
+           burn_nano_per_hour(b.spent_nano, m.old_nano, m.old_at, statement_timestamp()) AS burn
+    FROM burn_mark m JOIN budget_in_force b ON b.id = m.budget_id
+    WHERE b.scope = 'tenant' AND b.period_end > statement_timestamp()
+) f JOIN tenant t ON t.id = f.scope_id
+WHERE f.burn > 0
+ORDER BY f.burn DESC, t.slug LIMIT %(rows_max)s;
