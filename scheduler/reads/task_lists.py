@@ -20,7 +20,7 @@ from scheduler.store.filters import Place, Search
 __all__ = ["Filter", "FoundCount", "FoundPage", "ListedRow", "find_ids", "find_page", "read_filter"]
 
 PAGE_ROWS: Final = 50
-LOOK_MAX: Final = 50_000
+LOOK_MAX: Final = 20_000
 """Tasks that one page or count passes at most."""
 COUNT_MAX: Final = 10_000
 

@@ -44,11 +44,15 @@ class Piece(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """An index and what of it is walked. `along` names the column of the places: t, p or d."""
+    """An index and what of it is walked. `along` names the column of the places: t, p or d.
+
+    `holds` are the keys whose terms hold for all that stands on it.
+    """
 
     name: LiteralString
     along: LiteralString
     params: tuple[object, ...] = ()
+    holds: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ def compile_filter(
     if isinstance(names, FilterFault):
         return names
     walk = _choose_walk(wanted, names, tenant)
-    pieces = [_condition(term, names, as_of) for term in wanted.terms]
+    pieces = [_condition(term, names, as_of, walk) for term in wanted.terms if not _holds(term, walk)]
     if tenant is not None and walk.name != "walk_tenant":
         pieces.append(Piece(_SQL["of_tenant"], (tenant,)))
     if frozen:
@@ -177,41 +181,50 @@ def _find_names(wanted: Filter, tenant: TenantId | None) -> _Names | FilterFault
 def _choose_walk(wanted: Filter, names: _Names, tenant: TenantId | None) -> Walk:
     """The narrowest walk on which everything stands that the filter can match."""
     if (tasks := wanted.values_of(Key.TASK)) is not None:
-        return Walk("walk_ids", "t", (list(map(int, tasks)),))
+        return Walk("walk_ids", "t", (list(map(int, tasks)),), (Key.TASK,))
     if (keys := wanted.values_of(Key.KEY)) is not None:
-        return Walk("walk_key", "t", (list(keys),))
+        return Walk("walk_key", "t", (list(keys),), (Key.KEY,))
     owner = _only(wanted, Key.TENANT, names.tenants) if tenant is None else tenant
-    states = wanted.values_of(Key.STATE) or ()
-    if states and set(states) <= _DIED | {DISCARDED}:
-        return _choose_dead_walk(wanted, names, owner, set(states))
-    named = states_in(states)
+    states = set(wanted.values_of(Key.STATE) or ())
+    if states and states <= _DIED | {DISCARDED}:
+        return _choose_dead_walk(wanted, names, owner, states)
+    named = states_in(tuple(states))
     if DEAD in states or DISCARDED in states or not named:
-        return _newest(owner)
+        return _newest(owner, tenant)
     if named == {TaskState.RUNNING}:
-        return Walk("walk_running", "t")
+        return Walk("walk_running", "t", (), (Key.STATE,))
     if named == {TaskState.READY}:
-        return Walk("walk_ready", "t")
+        return Walk("walk_ready", "t", (), (Key.STATE,))
     if named <= {TaskState.SCHEDULED, TaskState.RETRYING}:
         return Walk("walk_due", "t")
-    return _newest(owner)
+    return _newest(owner, tenant)
 
 
-def _newest(owner: int | None) -> Walk:
-    return Walk("walk_tasks", "t") if owner is None else Walk("walk_tenant", "p", (owner,))
+def _newest(owner: int | None, tenant: TenantId | None) -> Walk:
+    if owner is None:
+        return Walk("walk_tasks", "t")
+    return Walk("walk_tenant", "p", (owner,), (Key.TENANT,) if tenant is None else ())
 
 
 def _choose_dead_walk(wanted: Filter, names: _Names, owner: int | None, states: set[str]) -> Walk:
     if states == {DISCARDED}:
-        return Walk("walk_discarded", "d")
+        return Walk("walk_discarded", "d", (), (Key.STATE,))
     if states != {DEAD}:
         return Walk("walk_dead", "d")
     groups = wanted.values_of(Key.FINGERPRINT) or ()
     if len(groups) == 1:
-        return Walk("walk_fingerprint", "d", (read_fingerprint(groups[0]),))
+        return Walk("walk_fingerprint", "d", (read_fingerprint(groups[0]),), (Key.STATE, Key.FINGERPRINT))
     if owner is not None:
-        return Walk("walk_dead_tenant", "d", (owner,))
+        return Walk("walk_dead_tenant", "d", (owner,), (Key.STATE, Key.TENANT))
     pool = _only(wanted, Key.POOL, names.pools)
-    return Walk("walk_kept", "d") if pool is None else Walk("walk_dead_pool", "d", (pool,))
+    if pool is not None:
+        return Walk("walk_dead_pool", "d", (pool,), (Key.STATE, Key.POOL))
+    return Walk("walk_kept", "d", (), (Key.STATE,))
+
+
+def _holds(term: Term, walk: Walk) -> bool:
+    """Whether the term says of all that stands on the walk what is so already."""
+    return isinstance(term, Is) and term.key in walk.holds and not term.negated
 
 
 def _only(wanted: Filter, key: Key, known: dict[str, int]) -> int | None:
@@ -220,8 +233,10 @@ def _only(wanted: Filter, key: Key, known: dict[str, int]) -> int | None:
     return known[values[0]] if len(values) == 1 else None
 
 
-def _condition(term: Term, names: _Names, as_of: float) -> Piece:
+def _condition(term: Term, names: _Names, as_of: float, walk: Walk) -> Piece:
     match term:
+        case Is(key=Key.REASON, values=values) if walk.along == "d":
+            positive = Piece(_SQL["reason_of_dead"], (list(values),))
         case Is():
             positive = _is(term, names)
         case Than():
@@ -247,7 +262,8 @@ def _is(term: Is, names: _Names) -> Piece:
             return Piece(_SQL["class"], ([int(PriorityClass[value.upper()]) for value in values],))
         case Key.STATE:
             dead = [kept for word, kept in ((DEAD, True), (DISCARDED, False)) if word in values]
-            return Piece(_SQL["state"], ([state.value for state in states_in(values)], dead))
+            named = [state.value for state in states_in(values)]
+            return Piece(_SQL["state"], (named, dead)) if dead else Piece(_SQL["state_named"], (named,))
         case Key.FINGERPRINT:
             return Piece(_SQL["fingerprint"], ([read_fingerprint(value) for value in values],))
         case Key.TASK:

@@ -26,26 +26,26 @@ SELECT t.id AS place, t.created_at AS seen_at, t.* FROM task t WHERE t.state = '
 SELECT t.id AS place, t.created_at AS seen_at, t.* FROM task t WHERE t.state IN ('scheduled', 'retrying')
 
 -- name: walk_dead
-SELECT d.id AS place, d.died_at AS seen_at, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id WHERE true
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id WHERE true
 
 -- name: walk_kept
-SELECT d.id AS place, d.died_at AS seen_at, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id
 WHERE d.discarded_at IS NULL
 
 -- name: walk_fingerprint
-SELECT d.id AS place, d.died_at AS seen_at, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id
 WHERE d.discarded_at IS NULL AND d.fingerprint = %s
 
 -- name: walk_dead_tenant
-SELECT d.id AS place, d.died_at AS seen_at, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id
 WHERE d.discarded_at IS NULL AND d.tenant_id = %s
 
 -- name: walk_dead_pool
-SELECT d.id AS place, d.died_at AS seen_at, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id
 WHERE d.discarded_at IS NULL AND d.pool_id = %s
 
 -- name: walk_discarded
-SELECT d.id AS place, d.died_at AS seen_at, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id
 WHERE d.discarded_at IS NOT NULL
 
 -- name: older_t
@@ -90,6 +90,9 @@ s.key = ANY(%s::text[])
 -- name: task
 s.id = ANY(%s::bigint[])
 
+-- name: state_named
+s.state = ANY(%s::text[])
+
 -- name: state
 -- The states named, and of the dead those that are kept (true) or discarded (false).
 (s.state = ANY(%s::text[]) OR (s.state IN ('dead_lettered', 'failed')
@@ -97,6 +100,9 @@ s.id = ANY(%s::bigint[])
 
 -- name: reason
 (SELECT a.failure_class FROM attempt a WHERE a.task_id = s.id ORDER BY a.lease_id DESC LIMIT 1) = ANY(%s::text[])
+
+-- name: reason_of_dead
+s.failure_class = ANY(%s::text[])
 
 -- name: fingerprint
 (SELECT d.fingerprint FROM dead_letter d WHERE d.task_id = s.id) = ANY(%s::bigint[])
