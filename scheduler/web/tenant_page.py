@@ -189,7 +189,7 @@ def _figures(found: TenantDetail, budget: BudgetDetail) -> list[Figure]:
         Figure("Burn per hour", wording.dollars(burn), _burn_says(budget)),
         Figure("Projected", wording.dollars(budget.projected), "the period, if it goes on as until now"),
         Figure("Running", wording.count(found.in_flight), f"{wording.count(found.queued)} waiting"),
-        Figure("Resets", tenant_words.ahead(budget.ends_at, budget.now), resets.text),
+        Figure("Resets", f"in {wording.glance(budget.ends_at - budget.now)}", resets.text),
     ]
 
 
