@@ -58,7 +58,7 @@ def test_without_enough_starts_it_gives_their_number_and_no_wait(viewer: Client,
 
 def test_with_enough_starts_it_gives_their_wait_and_how_many_kept_the_target(viewer: Client, llm: Pool) -> None:
     ended(llm, 20, waited_s=4.0)
-    ended(llm, 5, waited_s=7200.0, ago_s=1800.0)
+    ended(llm, 5, waited_s=7200.0, ago_s=1830.0)
     ended(llm, 100, waited_s=9.0, ago_s=4000.0)  # too long ago to matter
     cells = seen(viewer.get(PAGE).content.decode())
     assert cells[1] == "4.0 s 20 starts"

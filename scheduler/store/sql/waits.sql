@@ -1,7 +1,8 @@
 -- name: observed_waits
 -- How long first attempts of the last hour waited, by pool and class: number and p90 of the last five minutes, number and
 -- p90 of the hour, and how many of the hour stayed within what their class may wait (NULL: nothing was set). Of each
--- minute at most so many are read, through the summaries of `attempt_ended`, so an hour of any traffic costs the same.
+-- of the last five minutes and of every fifth before at most so many are read, through the summaries of `attempt_ended`: an
+-- hour of any traffic costs the same.
 SELECT p.name, w.priority, count(*) FILTER (WHERE w.recent),
        percentile_cont(0.9) WITHIN GROUP (ORDER BY w.wait_s) FILTER (WHERE w.recent),
        count(*), percentile_cont(0.9) WITHIN GROUP (ORDER BY w.wait_s),
@@ -11,7 +12,7 @@ FROM (
            greatest(0, extract(epoch FROM s.started_at - s.ready_at))::float8 AS wait_s
     FROM (
         SELECT a.pool_id, a.priority, a.ready_at, a.started_at
-        FROM generate_series(0, 59) AS m(n)
+        FROM (SELECT generate_series(0, 4) UNION ALL SELECT generate_series(5, 55, 5)) AS m(n)
         CROSS JOIN LATERAL (
             SELECT e.pool_id, e.priority, e.ready_at, e.started_at FROM attempt e
             WHERE e.finished_at > now() - make_interval(mins => m.n + 1) AND e.finished_at <= now() - make_interval(mins => m.n)
