@@ -55,6 +55,9 @@ class PollIn(In):
     held: Leases | None = Field(
         None, description="All leases that it works on; those whose answer never reached it are handed back"
     )
+    reports: Annotated[list[dict[str, Any]], Field(max_length=SLOTS_MAX)] = Field(
+        default=[], description="What attempts came to: `complete`, `fail` and `release` as over the websocket"
+    )
 
 
 class LeaseOut(Out):
@@ -78,12 +81,26 @@ class LeaseOut(Out):
     max_output_tokens: int | None = None
 
 
+class TakenOut(Out):
+    """What became of one report that came with a poll: the task's state, or why it changed nothing."""
+
+    lease_id: int
+    state: str | None = None
+    stale: bool | None = None
+    code: str | None = None
+    detail: str | None = None
+
+
 class LeasesOut(Out):
-    """What a poll brings: attempts to make, attempts to stop and why, and whether to take no more."""
+    """What a poll brings: attempts to make, attempts to stop and why, and whether to take no more.
+
+    `settled` answers the reports that came with it, in their order.
+    """
 
     leases: list[LeaseOut]
     cancel: dict[str, str]
     drain: bool
+    settled: list[TakenOut] | None = None
 
 
 class HeartbeatIn(In):

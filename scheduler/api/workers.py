@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Annotated, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -33,21 +34,26 @@ from scheduler.api.worker_schemas import (
 from scheduler.engine.remote.gateway import STOPS, gateway
 from scheduler.engine.remote.reports import report_of
 from scheduler.engine.remote.wording import lease_texts, stop_texts
-from scheduler.errors import Conflict, Refused
+from scheduler.errors import Conflict, FieldError, Refused
 from scheduler.policy.remote import Stop
 from scheduler.policy.types import LeaseId
+from scheduler.protocol.fields import BadMessage
 from scheduler.protocol.limits import SLOTS_MAX, VERSIONS
 from scheduler.protocol.messages import Report
+from scheduler.protocol.messages import report as report_in
 from scheduler.reads.pools import pool_names
 from scheduler.reads.tasks import ID_MAX
 from scheduler.services import workers as service
 from scheduler.services.changes import Author
+from scheduler.services.tokens import Principal
 
 router = Router(tags=["workers"])
 
 Id = Annotated[int, Field(ge=0, le=ID_MAX)]
 WAIT_MAX_S: Final = conf.current().wait_timeout_max_s
 LISTED_MAX: Final = 500
+REPORTED_WAIT_S: Final = 0.05
+"""How long the answer to reports is kept back for the attempts that follow them: a plan comes at once after an end."""
 
 
 class PollQuery(In):
@@ -76,14 +82,49 @@ async def register_worker(request: HttpRequest, body: RegisterIn) -> HttpRespons
 async def lease_work(
     request: HttpRequest, worker_id: Path[Text], wanted: Query[PollQuery], body: PollIn | None = None
 ) -> HttpResponse:
-    """Attempts to make, as soon as there are some, or none after `wait_s` seconds."""
-    hub = gateway()
-    seat = await hub.seat_for_polls(service.worker_id(worker_id), caller_of(request))
-    held = None if body is None else body.held
-    news = await hub.poll(seat, leases_max=wanted.max, wait_s=wanted.wait_s, held=held)
+    """Attempts to make, as soon as there are some, or none after `wait_s` seconds.
+
+    One that brings reports is answered soon after they are settled, with or without attempts.
+    """
+    hub, caller, polled = gateway(), caller_of(request), body or PollIn(held=None)
+    said = _reports_in(polled)
+    seat = await hub.seat_for_polls(service.worker_id(worker_id), caller)
+    # Not cancelled with the request: a report that has come is settled also if its sender hangs up.
+    reporting = asyncio.gather(*(_taken(each, caller) for each in said)) if said else None
+    news = await hub.poll(
+        seat,
+        leases_max=wanted.max,
+        wait_s=min(wanted.wait_s, REPORTED_WAIT_S) if said else wanted.wait_s,
+        held=polled.held,
+        reporting=None if reporting is None else asyncio.shield(reporting),
+    )
     drain = "true" if news.drain else "false"
-    text = f'{{"leases":[{",".join(lease_texts(news))}],"cancel":{stop_texts(news)},"drain":{drain}}}'
+    settled = "" if reporting is None else f',"settled":[{",".join(await reporting)}]'
+    text = f'{{"leases":[{",".join(lease_texts(news))}],"cancel":{stop_texts(news)},"drain":{drain}{settled}}}'
     return HttpResponse(text, content_type=JSON)
+
+
+def _reports_in(body: PollIn) -> list[Report]:
+    """The reports that come with a poll. Raises Refused, with the place, when one cannot be understood."""
+    said = []
+    for place, each in enumerate(body.reports):
+        try:
+            said.append(report_in(each))
+        except BadMessage as fault:
+            error = FieldError(("reports", str(place), fault.field or "type"), fault.detail)
+            raise Refused(f"Report {place}: {fault.detail}", code="bad_report", errors=(error,)) from None
+    return said
+
+
+async def _taken(said: Report, caller: Principal) -> str:
+    """What became of one report, as JSON text; one that is refused or stale keeps no other from being settled."""
+    try:
+        state = await gateway().report(report_of(said), caller)
+    except Refused as error:
+        return json.dumps({"lease_id": said.lease, "code": error.code, "detail": error.detail})
+    if state is None:
+        return json.dumps({"lease_id": said.lease, "stale": True, "code": "stale_lease"})
+    return f'{{"lease_id":{said.lease},"state":"{state}"}}'
 
 
 @router.post(

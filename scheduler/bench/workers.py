@@ -60,14 +60,14 @@ class Crowd:
                         await line.send(f'{{"type":"pong","n":{said["n"]}}}')
 
     async def poll(self, name: str, slots: int) -> None:
-        """One worker that polls, over one connection."""
+        """One worker that polls, over one connection, and reports with its next poll."""
         http = await Http.open(self.port, self.token)
         worker = (await http.post("/workers", {"owner": name, "pools": ["bench"], "slots": slots}))["id"]
+        reports: list[dict[str, Any]] = []
         while True:
-            news = await http.post(f"/workers/{worker}/lease?max={slots}&wait_s=20", {})
-            for lease in news["leases"]:
-                answer = await http.post(f"/leases/{lease['lease_id']}/complete", {"result": None})
-                self.done[name] += "lease_id" in answer
+            news = await http.post(f"/workers/{worker}/lease?max={slots}&wait_s=20", {"reports": reports})
+            self.done[name] += sum("state" in each for each in news.get("settled", ()))
+            reports = [{"type": "complete", "lease_id": lease["lease_id"]} for lease in news["leases"]]
 
 
 class Http:

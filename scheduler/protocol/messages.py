@@ -220,15 +220,25 @@ def _fail(said: Fields) -> Fail:
     )
 
 
-_FROM_WORKER: Final[Mapping[str, Callable[[Fields], FromWorker]]] = {
-    "hello": hello,
-    "heartbeat": lambda said: Heartbeat(said.ids("leases", count_max=LEASES_MAX)),
+_REPORTS: Final[Mapping[str, Callable[[Fields], Report]]] = {
     "complete": _complete,
     "fail": _fail,
     "release": lambda said: Release(said.id("lease_id"), said.optional_seconds("retry_after")),
+}
+
+_FROM_WORKER: Final[Mapping[str, Callable[[Fields], FromWorker]]] = {
+    **_REPORTS,
+    "hello": hello,
+    "heartbeat": lambda said: Heartbeat(said.ids("leases", count_max=LEASES_MAX)),
     "drain": lambda _: Drain(),
     "pong": lambda said: Pong(said.id("n")),
 }
+
+
+def report(said: Mapping[str, Any]) -> Report:
+    """A report that came with others in one message. Raises BadMessage."""
+    fields = Fields(said)
+    return _REPORTS[fields.one_of("type", _REPORTS)](fields)
 
 
 def from_server(text: str) -> FromServer | None:

@@ -257,3 +257,47 @@ def test_workers_are_listed_and_drained_within_their_tenant(api: Api, rival: Api
     assert lease(api, worker, **AT_ONCE) == []
     finish(api, lease(api, register(api)))
     assert state(api, task) == "succeeded"
+
+
+def test_reports_come_with_the_next_poll_and_each_is_answered_by_itself(api: Api) -> None:
+    worker = register(api)
+    tasks = submit(api, 4)
+    first, second, third, fourth = lease(api, worker, max=4)
+    reports = [
+        {"type": "complete", "lease_id": first["lease_id"], "result": {"n": 1}},
+        {"type": "fail", "lease_id": second["lease_id"], "class": "permanent", "message": "no"},
+        {"type": "complete", "lease_id": third["lease_id"], "result": "\u0000"},
+        {"type": "release", "lease_id": fourth["lease_id"], "retry_after": 60},
+        {"type": "complete", "lease_id": 10**9},
+    ]
+    # An acknowledgement does not wait for work: this would be answered after the client has hung up.
+    long = {"max": 10, "wait_s": 60}
+    polled = api.post(
+        f"/workers/{worker}/lease", params=long, timeout=30, json={"reports": reports, "held": [third["lease_id"]]}
+    )
+    assert polled.status_code == 200, polled.text
+    said = {each.pop("lease_id"): each for each in polled.json()["settled"]}
+    assert said[first["lease_id"]] == {"state": "succeeded"}
+    assert said[second["lease_id"]] == {"state": "failed"}
+    assert said[third["lease_id"]]["code"] == "bad_result"
+    assert said[fourth["lease_id"]]["state"] in ("ready", "scheduled", "retrying")
+    assert said[10**9] == {"stale": True, "code": "stale_lease"}
+    assert api.get(f"/tasks/{tasks[0]}").json()["state"] == "succeeded"
+    again = api.post(f"/workers/{worker}/lease", params=AT_ONCE, json={"reports": reports[:1]}).json()
+    assert again["settled"] == [{"lease_id": first["lease_id"], "state": "succeeded"}]
+    end = [{"type": "complete", "lease_id": third["lease_id"]}]
+    assert api.post(f"/workers/{worker}/lease", params=AT_ONCE, json={"reports": end}).json()["settled"][0]["state"]
+
+
+@pytest.mark.parametrize("report", [{"type": "hello"}, {"type": "complete"}, {"type": "fail", "lease_id": 1}])
+def test_a_report_that_makes_no_sense_is_told_with_its_place_and_nothing_is_settled(
+    api: Api, report: dict[str, Any]
+) -> None:
+    worker = register(api)
+    submit(api)
+    (leased,) = lease(api, worker, max=1)
+    good = {"type": "complete", "lease_id": leased["lease_id"]}
+    polled = api.post(f"/workers/{worker}/lease", params=AT_ONCE, json={"reports": [good, report]})
+    assert (polled.status_code, polled.json()["code"]) == (422, "bad_report")
+    assert polled.json()["errors"][0]["loc"][:2] == ["reports", "1"]
+    assert api.post(f"/leases/{leased['lease_id']}/complete", json={"result": None}).status_code == 200

@@ -31,6 +31,7 @@ from scheduler.protocol.messages import (
     from_server,
     from_worker,
     lease_text,
+    report,
 )
 
 HELLO = {"type": "hello", "protocol": 1, "owner": "me", "pools": ["a", "b"], "slots": 3}
@@ -179,3 +180,10 @@ def test_nothing_that_is_not_json_is_sent() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         encode("ping", n=float("nan"))
     assert set(messages.CLASSES) >= {"error", "permanent", "cancelled"}
+
+
+def test_reports_are_read_without_a_frame_of_their_own_and_nothing_else_is() -> None:
+    assert report({"type": "complete", "lease_id": 7, "result": 1}) == Complete(7, 1)
+    assert report({"type": "release", "lease_id": 7}) == Release(7)
+    with pytest.raises(BadMessage, match="type must be one of complete, fail, release"):
+        report({"type": "hello", "lease_id": 7})

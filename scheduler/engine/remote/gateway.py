@@ -116,19 +116,29 @@ class Gateway:
             raise service.unknown_worker(worker)
         return seat
 
-    async def poll(self, seat: Seat, *, leases_max: int, wait_s: float, held: Collection[int] | None = None) -> News:
+    async def poll(
+        self,
+        seat: Seat,
+        *,
+        leases_max: int,
+        wait_s: float,
+        held: Collection[int] | None = None,
+        reporting: Awaitable[object] | None = None,
+    ) -> News:
         """What there is for a worker that polls, as soon as there is something, or nothing after `wait_s` seconds.
 
-        `held` names all leases that the worker knows; those that never reached it are handed back.
+        `held` names all leases that the worker knows; those that never reached it are handed back. `reporting` is
+        waited for first: reports that came with the poll.
         """
-        now = self._loop.time()
-        if held is not None:
-            for lease in seat.strays(held, before=now - SETTLED_IN_S):
-                self._forget(lease)
-                self.reports.hand_back(LeaseId(lease))
         self._want(seat, seat.wanted(leases_max))
         seat.polls += 1
         try:
+            if reporting is not None:
+                await reporting
+            if held is not None:
+                for lease in seat.strays(held, before=self._loop.time() - SETTLED_IN_S):
+                    self._forget(lease)
+                    self.reports.hand_back(LeaseId(lease))
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     while not seat.has_news and seat.closed is None:
