@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.db import connection
 
 from scheduler.models import Run, Schedule, Tenant
@@ -14,7 +17,16 @@ from scheduler.services.changes import Author
 from scheduler.services.runs import create_run
 from scheduler.services.schedules import Declared, add_schedule
 from scheduler.services.submit import submit
+from tests.support.statements import statements
 from tests.support.work import HandWorker
+
+
+@contextmanager
+def at_most(number: int) -> Iterator[None]:
+    """No more statements than these are sent to the database in the block."""
+    with statements() as sent:
+        yield
+    assert len(sent) <= number, "\n".join(sent)
 
 
 def make_run(tenant: TenantId, name: str = "research") -> RunId:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries
 
 from scheduler.models import AuditEvent, Lease, Pool, Run, RunUse, Snapshot, Task
 from scheduler.policy.types import PoolId, RunId, TenantId
@@ -12,7 +11,7 @@ from scheduler.services.kill import kill_run
 from scheduler.services.runs import pause_run
 from tests.support.work import make_tenant
 from tests.web.conftest import WithPermissions
-from tests.web.runs_cast import add_step, busy_run, make_run
+from tests.web.runs_cast import add_step, at_most, busy_run, make_run
 
 MAY = {"scheduler.view_console", "scheduler.operate_run", "scheduler.view_payload", "scheduler.view_audit"}
 
@@ -32,11 +31,9 @@ def operator(with_permissions: WithPermissions) -> Client:
     return with_permissions(MAY)
 
 
-def test_the_list_says_how_runs_stand(
-    operator: Client, run: RunId, acme: TenantId, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_the_list_says_how_runs_stand(operator: Client, run: RunId, acme: TenantId) -> None:
     pause_run(make_run(acme, "nightly"), acme, actor="mira", reason="looking")
-    with django_assert_max_num_queries(12):
+    with at_most(12):
         response = operator.get("/ops/runs/")
     html = response.content.decode()
     assert "1 run is active with 2 steps running; 1 is paused." in html
@@ -47,12 +44,10 @@ def test_the_list_says_how_runs_stand(
     assert 'style="' not in html
 
 
-def test_the_list_costs_the_same_with_more_runs(
-    operator: Client, acme: TenantId, snapshot: Snapshot, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_the_list_costs_the_same_with_more_runs(operator: Client, acme: TenantId, snapshot: Snapshot) -> None:
     for number in range(60):
         make_run(acme, f"run-{number}")
-    with django_assert_max_num_queries(12):
+    with at_most(12):
         first = operator.get("/ops/runs/").content.decode()
     assert "run-59" in first
     assert "run-9<" not in first
@@ -92,10 +87,8 @@ def test_filters_stand_in_the_address_and_a_bad_one_is_said_beside_it(
     assert "This page is empty" in shown("below=1")
 
 
-def test_a_run_tells_its_steps_over_time_and_what_it_left_behind(
-    operator: Client, run: RunId, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    with django_assert_max_num_queries(45):
+def test_a_run_tells_its_steps_over_time_and_what_it_left_behind(operator: Client, run: RunId) -> None:
+    with at_most(45):
         response = operator.get(f"/ops/runs/{run}/")
     html = response.content.decode()
     assert response.status_code == 200
@@ -115,12 +108,12 @@ def test_a_run_tells_its_steps_over_time_and_what_it_left_behind(
 
 
 def test_a_run_of_many_steps_costs_no_more_statements_and_is_bounded(
-    operator: Client, run: RunId, acme: TenantId, django_assert_max_num_queries: DjangoAssertNumQueries
+    operator: Client, run: RunId, acme: TenantId
 ) -> None:
     Run.objects.filter(pk=run).update(max_steps=2000)
     for _ in range(60):
         add_step(acme, run)
-    with django_assert_max_num_queries(45):
+    with at_most(45):
         html = operator.get(f"/ops/runs/{run}/").content.decode()
     assert html.count('data-label="Over the time of the run"') == 30
     assert "Later steps" in html

@@ -6,7 +6,6 @@ import re
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries
 
 from scheduler.models import AuditEvent, Occurrence, Pool, Schedule, Snapshot
 from scheduler.policy.types import TenantId
@@ -15,7 +14,7 @@ from scheduler.services.ticking import tick
 from scheduler.web import schedule_words
 from tests.support.work import make_tenant
 from tests.web.conftest import WithPermissions
-from tests.web.runs_cast import make_schedule
+from tests.web.runs_cast import at_most, make_schedule
 
 MAY = {"scheduler.view_console", "scheduler.edit_schedule", "scheduler.view_payload"}
 
@@ -41,13 +40,11 @@ def let_one_pass(schedule: int) -> None:
     tick()
 
 
-def test_the_list_shows_what_is_ahead_and_what_came_last(
-    editor: Client, acme: TenantId, nightly: int, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_the_list_shows_what_is_ahead_and_what_came_last(editor: Client, acme: TenantId, nightly: int) -> None:
     let_one_pass(nightly)
     for number in range(55):
         make_schedule(acme, f"every-{number}", "*/10 * * * *", "UTC")
-    with django_assert_max_num_queries(12):
+    with at_most(12):
         html = editor.get("/ops/schedules/").content.decode()
     assert "every day at 02:30" in html
     assert "Europe/Berlin" in html
@@ -79,11 +76,9 @@ def test_filters_and_empty_states_say_which_kind_of_empty(editor: Client, nightl
     assert "No schedule yet." in shown("")
 
 
-def test_a_schedule_tells_when_it_runs_and_what_became_of_its_times(
-    editor: Client, nightly: int, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
+def test_a_schedule_tells_when_it_runs_and_what_became_of_its_times(editor: Client, nightly: int) -> None:
     let_one_pass(nightly)
-    with django_assert_max_num_queries(15):
+    with at_most(15):
         html = editor.get(f"/ops/schedules/{nightly}/").content.decode()
     assert "It runs every day at 02:30; next in" in html
     assert "Times of the day: each runs once" in html

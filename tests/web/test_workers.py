@@ -6,7 +6,6 @@ import uuid
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries
 
 from scheduler.live.board import PoolView, read_board
 from scheduler.live.workforce import workers_by_pool
@@ -15,7 +14,7 @@ from scheduler.policy.types import PoolId, TaskId
 from tests.live import sample
 from tests.support.work import HandWorker, make_tenant
 from tests.web.conftest import WithPermissions
-from tests.web.runs_cast import take_time
+from tests.web.runs_cast import at_most, take_time
 
 MAY = {"scheduler.view_console", "scheduler.operate_worker"}
 
@@ -31,7 +30,7 @@ def make_worker(name: str, **fields: object) -> str:
 
 
 def test_the_list_shows_who_is_there_page_by_page(
-    operator: Client, llm: Pool, task: TaskId, snapshot: Snapshot, django_assert_max_num_queries: DjangoAssertNumQueries
+    operator: Client, llm: Pool, task: TaskId, snapshot: Snapshot
 ) -> None:
     HandWorker({PoolId(llm.pk): 4}).start()
     take_time()
@@ -40,7 +39,7 @@ def test_the_list_shows_who_is_there_page_by_page(
     make_worker("w-away", tenant_id=make_tenant("globex"))
     make_worker("w-old", slots={str(llm.pk): 1})
     Worker.objects.filter(name="w-old").update(seen_at="2026-01-01T00:00:00Z")
-    with django_assert_max_num_queries(12):
+    with at_most(12):
         html = operator.get("/ops/workers/").content.decode()
     assert "1 of 4" in html
     assert "gpu=a100, version=1.4" in html
