@@ -19,7 +19,7 @@ ASGI_APPLICATION = "cronoq_app.asgi.application"
 INSTALLED_APPS = [
     "channels",
     "csp",
-    "django.contrib.admin",
+    "cronoq_app.administration.AdministrationConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",

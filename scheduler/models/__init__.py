@@ -24,7 +24,7 @@ from scheduler.models.routes import Route
 from scheduler.models.runs import Checkpoint, KillEpoch, Receipt, Run, RunAlert, RunIntake, RunUse
 from scheduler.models.schedules import Occurrence, Schedule
 from scheduler.models.tasks import FixedStart, Task, TaskPayload, TaskResult
-from scheduler.models.tenants import ApiToken, IdempotencyRecord, Tenant, TenantState
+from scheduler.models.tenants import ApiToken, IdempotencyRecord, Tenant, TenantBudget, TenantState
 
 __all__ = [
     "Alert",
@@ -85,6 +85,7 @@ __all__ = [
     "TaskPayload",
     "TaskResult",
     "Tenant",
+    "TenantBudget",
     "TenantState",
     "TopUp",
     "WaitingDepth",

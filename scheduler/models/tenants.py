@@ -54,6 +54,15 @@ class Tenant(models.Model):
         return self.slug
 
 
+class TenantBudget(Tenant):
+    """The same rows as those who look after money see them."""
+
+    class Meta:
+        proxy = True
+        default_permissions = ()
+        verbose_name = "budget"
+
+
 class TenantState(models.Model):
     """What is left of a tenant's start-rate bucket. Only tenants that have a start rate and used it have a row."""
 

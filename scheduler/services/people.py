@@ -59,9 +59,36 @@ def appoint(username: str, role: Role, *, tenant: str | None, password: str | No
         user.groups.set([Group.objects.get(name=role.value)])
         user.user_permissions.clear()
         store.bind(user.pk, owner)
-        was, now = differences(before, standing_of(user))
-        record(author, "person.edit" if before else "person.add", f"person:{username}", before=was or None, after=now)
+        note_person(user, before, author)
         return not before
+
+
+def bind(user: User, tenant: str | None) -> None:
+    """Let an account see this tenant only; None: it sees what its permissions say. Raises NotFound."""
+    store.bind(user.pk, None if tenant is None else load_tenant(tenant).id)
+
+
+def note_person(user: User, before: Mapping[str, object], author: Author) -> None:
+    """Tell the audit how an account stands now; `before` is how it stood, empty for a new one."""
+    was, now = differences(before, standing_of(user))
+    action = "person.edit" if before else "person.add"
+    record(author, action, f"person:{user.get_username()}", before=was or None, after=now)
+
+
+def note_password(user: User, author: Author) -> None:
+    """Tell the audit that somebody got another password; never which."""
+    record(author, "person.password", f"person:{user.get_username()}")
+
+
+def note_group(group: Group, before: Mapping[str, object], author: Author) -> None:
+    """Tell the audit what a group may do now; `before` is what it could do, empty for a new one."""
+    was, now = differences(before, standing_of_group(group))
+    record(author, "group.edit" if before else "group.add", f"people:{group.name}", before=was or None, after=now)
+
+
+def standing_of_group(group: Group) -> Mapping[str, object]:
+    """What the audit keeps of a group."""
+    return {"name": group.name, "permissions": sorted(group.permissions.values_list("codename", flat=True))}
 
 
 def standing_of(user: User) -> Mapping[str, object]:
