@@ -77,7 +77,7 @@ class AskingForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its s
         if not refusal.errors or "version" in {str(each.loc[-1]) for each in refusal.errors if each.loc}:
             self.add_error(None, refusal.detail)
 
-    def said(self) -> dict[str, str]:
+    def said(self) -> dict[str, Any]:
         """Who asks, through which door, and why, as the services take it."""
         return {"actor": self.actor, "reason": self.cleaned_data["reason"], "source": "admin"}
 
