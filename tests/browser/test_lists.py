@@ -1,0 +1,76 @@
+"""Tasks, dead letters and operations in a real browser: readable everywhere, and a replay confirmed by keyboard."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from scheduler.models import DeadGroup, DeadLetter, Operation, OperationItem, Pool
+from scheduler.policy.filters import Filter
+from scheduler.policy.operations import OperationKind, narrow
+from scheduler.policy.types import FailureClass, PoolId
+from scheduler.services.changes import Author
+from scheduler.services.dead import fold_dead
+from scheduler.services.operations import Wanted, start_operation
+from tests.browser.conftest import Complaints, OpenPage
+from tests.browser.test_system_pages import looks_right
+from tests.browser.world import World
+from tests.support.work import HandWorker, make_tenant, submit_tasks
+
+
+def some_deaths() -> None:
+    Pool.objects.filter(name="llm").update(max_attempts=1)
+    tenant, pool = make_tenant(), PoolId(Pool.objects.get(name="llm").pk)
+    submit_tasks(tenant, 3, pool="llm", kind="summary")
+    submit_tasks(tenant, 1, pool="llm", kind="k" * 64, key="order-" + "7" * 180)
+    worker = HandWorker({pool: 4})
+    worker.fail(worker.start(), FailureClass.TIMEOUT)
+    fold_dead()
+
+
+def an_operation() -> int:
+    wanted = Wanted(OperationKind.REPLAY, narrow(OperationKind.REPLAY, Filter()), rate=5.0)
+    return start_operation(wanted, None, Author("ada", "ui", "the provider is back"))
+
+
+def forget() -> None:
+    for model in (DeadLetter, DeadGroup, Operation, OperationItem):
+        model.objects.all().delete()
+
+
+def test_every_page_is_accessible_and_fits(open_page: OpenPage, world: World, complaints: Complaints) -> None:
+    complaints.expect("422")
+    world.snapshot()
+    world.do(some_deaths)
+    operation = world.do(an_operation)
+    page = open_page("/ops/tasks/", "admin")
+    for path in (
+        "/ops/tasks/",
+        "/ops/tasks/?filter=stat:dead",
+        "/ops/dead/",
+        "/ops/operations/",
+        f"/ops/operations/{operation}/",
+        "/ops/operations/new/?kind=discard",
+    ):
+        page.goto(path)
+        looks_right(page)
+    page.goto("/ops/dead/")
+    page.locator("main tbody th a").first.click()
+    expect(page.locator("h1")).to_contain_text("it broke")
+    looks_right(page)
+    world.do(forget)
+
+
+def test_a_group_is_replayed_by_keyboard_without_scripts_and_taken_back(open_page: OpenPage, world: World) -> None:
+    world.snapshot()
+    world.do(some_deaths)
+    page = open_page("/ops/dead/", "admin", java_script_enabled=False)
+    page.locator("main tbody th a", has_text="it broke").first.press("Enter")
+    page.get_by_role("link", name="Replay…").press("Enter")
+    page.get_by_label("Reason").press("Enter")
+    page.get_by_label("Reason").fill("the provider is back")
+    page.get_by_label("Reason").press("Enter")
+    expect(page.locator("#toast")).to_contain_text("starts in 10 s")
+    page.locator("#toast").get_by_role("button", name="Undo").press("Enter")
+    expect(page.locator(".say")).to_contain_text("Taken back before it did anything.")
+    expect(page.locator("main")).to_contain_text("not yet")
+    world.do(forget)
