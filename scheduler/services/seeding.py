@@ -13,12 +13,15 @@ from typing import Final
 from django.contrib.auth import get_user_model
 from django.db import transaction
 
+from scheduler.policy.books import PriceSettings
 from scheduler.policy.declarations import SCOPES, LimitSettings, PoolSettings
 from scheduler.policy.types import ResourceKind
 from scheduler.services.pools import add_pool, edit_pool
+from scheduler.services.price_list import add_price
 from scheduler.services.resources import add_resource
 from scheduler.services.tenants import add_tenant
 from scheduler.services.tokens import authenticate, create_token
+from scheduler.store import accounts
 from scheduler.store import control as store
 from scheduler.store import resources as resource_store
 
@@ -28,7 +31,9 @@ DEMO_TENANT: Final = "acme"
 TENANTS: Final = (DEMO_TENANT, "globex")
 TOKEN_SCOPES: Final = ("submit", "read", "work", "operate")
 SIM_PRICE: Final = {"ceiling_input_usd_per_mtok": "0.50", "ceiling_output_usd_per_mtok": "1.50"}
-"""What the models of the simulator are taken to cost, so that budgets can be tried."""
+"""What the models of the simulator are taken to cost where nobody has set a price, so that budgets can be tried."""
+SIM_MODEL: Final = PriceSettings(model="sim-small", provider="simulator", input=500_000_000, output=1_500_000_000)
+"""The price that is set for the one that the demo calls."""
 LIMITS: Final = {
     "openai": (ResourceKind.TOKEN_BUCKET, LimitSettings(rate=50.0, burst=100.0)),
     "openai-concurrency": (ResourceKind.SEMAPHORE, LimitSettings(permits=20)),
@@ -63,6 +68,7 @@ def seed_defaults(
         _limits()
         if provider_url is not None:
             _pool(provider_url, provider_url_before)
+            _price()
         return Seed(
             token=_token(token, "demo", TOKEN_SCOPES, tenant=DEMO_TENANT),
             admin_token=_token(admin_token, "administration", SCOPES, tenant=None),
@@ -96,6 +102,11 @@ def _pool(provider_url: str, provider_url_before: str | None) -> None:
     if provider_url != provider_url_before and declared.get("base_url") == provider_url_before:
         changes = {"config": {**declared, "base_url": provider_url}}
         edit_pool("llm", known[0].version, changes, actor=ACTOR, reason="the provider moved", source="system")
+
+
+def _price() -> None:
+    if not accounts.load_prices(model=SIM_MODEL.model):
+        add_price(SIM_MODEL, actor=ACTOR, source="system")
 
 
 def _token(text: str | None, name: str, scopes: tuple[str, ...], *, tenant: str | None) -> str:
