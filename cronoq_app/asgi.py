@@ -14,6 +14,7 @@ http = get_asgi_application()
 
 from django.conf import settings  # noqa: E402  # after the registry is ready
 
+from cronoq_app.leaving import leave_when_told  # noqa: E402  # as below
 from scheduler.api.asgi import ApiHandler, is_for_api  # noqa: E402  # as below
 from scheduler.consumers.routing import (  # noqa: E402  # it knows models, which need the registry
     is_for_services,
@@ -27,6 +28,7 @@ pages = OriginValidator(AuthMiddlewareStack(routes), settings.CSRF_TRUSTED_ORIGI
 # A service has a token and no origin; a page of another origin cannot send one along.
 services = URLRouter(service_urlpatterns)  # type: ignore[arg-type]  # as above
 api = ApiHandler()
+leave_when_told()
 
 
 async def web(scope: Any, receive: Any, send: Any) -> None:
