@@ -1,6 +1,6 @@
 """Ends a web process that was told to stop although a request still waits, for the database or for somebody's lock.
 
-Daphne cancels its requests, then waits for them; one whose thread waits for something else does not notice, and one that
+Daphne cancels its requests and waits for them; one whose thread waits for something else does not notice, and one that
 needs the loop to go on waits for ever. What such a request did is either committed or undone by the database.
 """
 
