@@ -18,7 +18,7 @@ from scheduler.models.graphs import TaskEdge, TaskGroup
 from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
 from scheduler.models.money import Alert, AlertTarget, Budget, BurnMark, LedgerEntry, Price, TopUp
 from scheduler.models.operations import Operation, OperationItem
-from scheduler.models.people import BoundAccount
+from scheduler.models.people import BoundAccount, SignInCount
 from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
 from scheduler.models.routes import Route
 from scheduler.models.runs import Checkpoint, KillEpoch, Receipt, Run, RunAlert, RunIntake, RunUse
@@ -76,6 +76,7 @@ __all__ = [
     "RunUse",
     "Schedule",
     "SetAside",
+    "SignInCount",
     "Snapshot",
     "Task",
     "TaskCount",

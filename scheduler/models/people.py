@@ -26,3 +26,23 @@ class BoundAccount(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} sees {self.tenant_id}"
+
+
+class SignInCount(models.Model):
+    """How often signing in was tried of late for one key: a name, an address, or a name at an address.
+
+    `key` is a keyed digest, so that the table tells neither names nor addresses. `tries` leaks away with time; before
+    `free_at` no further try is looked at. `known`: the name has signed in from the address.
+    """
+
+    key = models.CharField(primary_key=True, max_length=32)
+    tries = models.FloatField()
+    known = models.BooleanField()
+    last_at = models.DateTimeField()
+    free_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "sign_in_count"
+        default_permissions = ()
+        # store/sql/sign_ins.sql: forget
+        indexes = [models.Index(name="sign_in_count_by_time", fields=["known", "last_at"])]

@@ -17,6 +17,7 @@ from scheduler.errors import Refused
 from scheduler.policy.operations import RECOVERABLE_S
 from scheduler.services.idempotency import prune as forget_answers
 from scheduler.services.schedules import forget_occurrences
+from scheduler.services.sign_ins import forget_tries
 from scheduler.store import dead as dead_store
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import operations as operation_store
@@ -52,8 +53,9 @@ class Pruned:
 def prune(keep: Keep, *, rest: Callable[[], None], rows_max: int = ROWS_MAX) -> Pruned:
     """Forget what is past its time; `rest` is called between two transactions. Raises Refused.
 
-    1. tasks, a stretch of ids at a time; 2. groups that are empty then; 3. occurrences and kept answers, which the
-    engine forgets too; 4. audit events; 5. what was discarded a week ago, and operations that ended before the time.
+    1. tasks, a stretch of ids at a time; 2. groups that are empty then; 3. occurrences, kept answers and tries of
+    signing in, which the engine forgets too; 4. audit events; 5. what was discarded a week ago, and operations that
+    ended before the time.
     """
     _check(keep)
     now = dispatch_store.load_now()
@@ -68,6 +70,7 @@ def prune(keep: Keep, *, rest: Callable[[], None], rows_max: int = ROWS_MAX) -> 
     done.groups = _repeated(lambda: store.delete_groups(before=before, rows_max=rows_max), rest)
     done.occurrences = _repeated(forget_occurrences, rest)
     _repeated(forget_answers, rest)
+    _repeated(forget_tries, rest)
     if keep.audit_s is not None:
         audit_before = now - keep.audit_s
         done.audit_events = _repeated(lambda: store.delete_audit(before=audit_before, rows_max=rows_max), rest)

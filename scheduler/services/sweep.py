@@ -9,6 +9,7 @@ from django.db import transaction
 from scheduler.services.idempotency import prune
 from scheduler.services.run_tending import forget_demands
 from scheduler.services.schedules import forget_occurrences
+from scheduler.services.sign_ins import forget_tries
 from scheduler.store import engine as engine_store
 from scheduler.store import leases as lease_store
 
@@ -16,10 +17,14 @@ WORKER_STALE_S: Final = 60.0
 
 
 def sweep() -> int:
-    """Forget workers that went away without a word, and answers kept for repeated requests; returns how many."""
+    """Forget workers that went away without a word, kept answers and old counts; returns how many."""
     with transaction.atomic():
         return (
-            lease_store.forget_stale_workers(stale_s=WORKER_STALE_S) + prune() + forget_occurrences() + forget_demands()
+            lease_store.forget_stale_workers(stale_s=WORKER_STALE_S)
+            + prune()
+            + forget_occurrences()
+            + forget_demands()
+            + forget_tries()
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
@@ -11,7 +10,7 @@ from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 
 from scheduler.live import wording
-from scheduler.web import throttle
+from scheduler.services import sign_ins
 from scheduler.web.look import look_of
 
 
@@ -22,24 +21,24 @@ class SignIn(LoginView):
     redirect_authenticated_user = True
 
     def post(self, request: HttpRequest, *args: str, **kwargs: Any) -> HttpResponse:
-        """Check the throttle, then the password."""
-        left_s = throttle.must_wait_s(self._username(), self._address(), now_s=time.time())
+        """Count the try, then check the password."""
+        self._try = sign_ins.begin(self._username(), str(request.META.get("REMOTE_ADDR", "")))
+        left_s = math.ceil(self._try.wait_s)
         if not left_s:
             return super().post(request, *args, **kwargs)
-        again = wording.duration(math.ceil(left_s))
+        again = wording.duration(left_s)
         form = AuthenticationForm(request, initial={"username": self._username()})
         response = self.render_to_response(self.get_context_data(form=form, wait=again), status=429)
-        response["Retry-After"] = str(math.ceil(left_s))
+        response["Retry-After"] = str(left_s)
         return response
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Forget earlier failures."""
-        throttle.forgive(self._username(), self._address())
+        sign_ins.succeed(self._try)
         return super().form_valid(form)
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
-        """Count the failure; the answer is 422 so that no cache or script takes it for success."""
-        throttle.note_failure(self._username(), self._address(), now_s=time.time())
+        """The answer is 422, so that no cache or script takes it for success."""
         return self.render_to_response(self.get_context_data(form=form), status=422)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -48,6 +47,3 @@ class SignIn(LoginView):
 
     def _username(self) -> str:
         return str(self.request.POST.get("username", ""))[:150]
-
-    def _address(self) -> str:
-        return str(self.request.META.get("REMOTE_ADDR", ""))

@@ -7,7 +7,6 @@ from typing import Protocol
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
-from django.core.cache import cache
 from django.test import Client
 from django.urls import resolve
 
@@ -40,7 +39,6 @@ class WithRole(Protocol):
 @pytest.fixture(autouse=True)
 def forgetful() -> Iterator[None]:
     newest.forget()
-    cache.clear()
     resolve("/ops/")  # reads every module of the site, which takes long on a slow machine: not inside a transaction
     yield
     newest.forget()

@@ -8,8 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from scheduler.web import throttle
-from scheduler.web.throttle import Failures
+from scheduler.models import SignInCount
 from tests.web.conftest import PASSWORD
 
 URL = "/ops/sign-in/"
@@ -73,9 +72,26 @@ def test_success_forgives(person: Callable[[str], User]) -> None:
         assert attempt(Client(), PASSWORD) == 302
 
 
-@pytest.mark.parametrize(("count", "seconds"), [(0, 0), (4, 0), (5, 30), (6, 60), (8, 240), (20, 900), (10_000, 900)])
-def test_waiting_doubles_up_to_a_quarter_hour(count: int, seconds: float) -> None:
-    assert throttle.wait_s(Failures(count, 100.0), free=5, now_s=100.0) == seconds
+def test_another_spelling_is_the_same_name(person: Callable[[str], User]) -> None:
+    """The form strips and composes what it is given, so each of these is a guess at the same account."""
+    person("viewer")
+    for name in ("viewer", " viewer", "viewer ", "\uff56iewer", "Viewer"):
+        assert attempt(Client(), "wrong", name=name) == 422
+    assert attempt(Client(), PASSWORD, name="viewer\t") == 429
+
+
+def test_whether_an_account_exists_changes_nothing(person: Callable[[str], User]) -> None:
+    person("viewer")
+    answers = [[attempt(Client(), "wrong", name=name) for _ in range(7)] for name in ("viewer", "ghost")]
+    assert answers[0] == answers[1]
+
+
+def test_the_counts_tell_neither_names_nor_addresses(person: Callable[[str], User]) -> None:
+    person("viewer")
+    attempt(Client(), "wrong", address="198.51.100.7")
+    kept = str(list(SignInCount.objects.values()))
+    assert "viewer" not in kept
+    assert "198.51" not in kept
 
 
 def test_sign_out_ends_the_session(person: Callable[[str], User]) -> None:
