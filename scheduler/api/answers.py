@@ -87,7 +87,8 @@ def _keyed(
     scope = f"tenant {caller.tenant_id}" if caller.tenant_id is not None else "all tenants"
     same = b"\n".join((str(request.method).encode(), request.get_full_path().encode(), request.body))
     answer = once(scope, key, same, run)
-    body = to_json(fresh[0].model_dump()) if fresh else answer.body.encode()
+    # The last one: whatever was made before was undone, and made again.
+    body = answer.body.encode() if answer.repeated else to_json(fresh[-1].model_dump())
     response = HttpResponse(body, status=answer.status, content_type=JSON)
     if answer.repeated:
         response[REPEATED_HEADER] = "true"

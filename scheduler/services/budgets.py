@@ -11,6 +11,7 @@ from django.db import transaction
 from scheduler.errors import Conflict, FieldError, NotFound
 from scheduler.policy.periods import period_at
 from scheduler.policy.types import BudgetId, TenantId, TenantView
+from scheduler.services.again import again
 from scheduler.services.alerts import raise_passed
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.services.tenants import add_tenant, edit_tenant
@@ -42,6 +43,7 @@ def follow_burn() -> int:
         return spending.mark_burn()
 
 
+@again
 def declare_tenant(slug: str, *, budget: Mapping[str, Any], actor: str, reason: str = "", **settings: Any) -> None:
     """Declare a tenant with `settings` as `add_tenant` takes them, and its budget as `edit_budget` does, or neither."""
     with transaction.atomic():
@@ -50,6 +52,7 @@ def declare_tenant(slug: str, *, budget: Mapping[str, Any], actor: str, reason: 
             edit_budget(slug, row.version, budget, actor=actor, reason=reason, source="api")
 
 
+@again
 def change_tenant(
     slug: str, version: int, changes: Mapping[str, Any], *, budget: Mapping[str, Any], actor: str, reason: str = ""
 ) -> None:
@@ -61,6 +64,7 @@ def change_tenant(
             edit_budget(slug, version, budget, actor=actor, reason=reason, source="api")
 
 
+@again
 def edit_budget(
     slug: str, version: int, changes: Mapping[str, Any], *, actor: str, reason: str = "", source: str = "ui"
 ) -> None:

@@ -15,6 +15,7 @@ from django.db import transaction
 from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.policy.states import TERMINAL, TaskState
 from scheduler.policy.types import TaskId, TenantId
+from scheduler.services.again import again
 from scheduler.services.changes import Author, check_reason, record
 from scheduler.services.graphs import follow, lock_for_cancel
 from scheduler.store import tasks as store
@@ -31,6 +32,7 @@ class Cancelled:
     requested: bool
 
 
+@again
 def cancel(task: TaskId, tenant: TenantId | None, *, actor: str, reason: str = "", source: str = "api") -> Cancelled:
     """Cancel a task of `tenant` (None: of anyone).
 

@@ -15,6 +15,7 @@ from scheduler.policy.fingerprints import Death, fingerprint_of, shape_of
 from scheduler.policy.operations import DIED
 from scheduler.policy.retry import Failure
 from scheduler.policy.types import PoolId, TaskId, TenantId
+from scheduler.services.again import again
 from scheduler.services.cancel import state_of
 from scheduler.services.changes import Author, check_reason, record
 from scheduler.store import dead as store
@@ -49,6 +50,7 @@ def fold_dead() -> int:
     return len(deltas)
 
 
+@again
 def discard(task: TaskId, tenant: TenantId | None, author: Author) -> None:
     """Take a dead letter out of sight; it can be restored for seven days. Raises NotFound, or Conflict."""
     check_reason(author)
@@ -59,6 +61,7 @@ def discard(task: TaskId, tenant: TenantId | None, author: Author) -> None:
         record(author, "task.discard", f"task:{task}", before={"discarded": False}, after={"discarded": True})
 
 
+@again
 def restore(task: TaskId, tenant: TenantId | None, author: Author) -> None:
     """Bring a discarded dead letter back. Raises NotFound, or Conflict."""
     check_reason(author)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from scheduler.policy.types import LeasedTask, LeaseId, PoolId, WorkerId
+from scheduler.services.again import again
 from scheduler.store import leases as store
 
 
@@ -20,6 +21,7 @@ class Renewed:
     known: bool
 
 
+@again
 def renew(worker: WorkerId, leases: Sequence[LeaseId]) -> Renewed:
     """Renew a worker and its leases. `known` False: the worker was forgotten and must register again. Idempotent."""
     with transaction.atomic():
@@ -32,6 +34,7 @@ def renew(worker: WorkerId, leases: Sequence[LeaseId]) -> Renewed:
     )
 
 
+@again
 def register(
     worker: WorkerId, *, name: str, kind: str, slots: Mapping[PoolId, int], labels: Sequence[str] | None = None
 ) -> None:
@@ -40,12 +43,14 @@ def register(
         store.register_worker(worker, name=name, kind=kind, slots=slots, labels=labels)
 
 
+@again
 def drain(worker: WorkerId) -> None:
     """Give the worker nothing new."""
     with transaction.atomic():
         store.drain_worker(worker)
 
 
+@again
 def leave(worker: WorkerId) -> None:
     """Forget a worker that has handed everything back, and let another lead."""
     with transaction.atomic():
@@ -53,12 +58,14 @@ def leave(worker: WorkerId) -> None:
         store.forget_worker(worker)
 
 
+@again
 def lead(worker: WorkerId, *, ttl_s: float) -> int | None:
     """Become or stay the leader; the term, or None while another leads."""
     with transaction.atomic():
         return store.take_leadership(worker, ttl_s=ttl_s)
 
 
+@again
 def pick_up(worker: WorkerId) -> list[LeasedTask]:
     """Leases that another engine's plan gave to this worker."""
     with transaction.atomic():

@@ -14,6 +14,7 @@ from typing import Final
 from django.db import transaction
 
 from scheduler.errors import FieldError, Refused
+from scheduler.services.again import again
 from scheduler.store import control as store
 
 KEY_CHARS_MAX: Final = 200
@@ -29,10 +30,12 @@ class Answer:
     repeated: bool = False
 
 
+@again
 def once(scope: str, key: str, request: bytes, act: Callable[[], Answer]) -> Answer:
     """Run `act` once per (scope, key) and answer every repetition alike. `request` is what must be the same.
 
-    Two at the same time: the second waits for the first. Raises Refused when the key came with another request before.
+    Two at the same time: the second waits for the first. Where the database undid what `act` did, it runs again, and
+    only the last run counts. Raises Refused when the key came with another request before.
     """
     _check(key)
     fingerprint = hashlib.sha256(request).digest()

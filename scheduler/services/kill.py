@@ -14,6 +14,7 @@ from django.db import transaction
 from scheduler.errors import Conflict, FieldError, Refused
 from scheduler.policy.runs import MOVES, KillScope, RunState
 from scheduler.policy.types import RunId, TenantId
+from scheduler.services.again import again
 from scheduler.services.changes import Author, check_reason, record
 from scheduler.services.pools import load_pool
 from scheduler.services.runs import lock_run
@@ -35,6 +36,7 @@ class Killed:
     told: int
 
 
+@again
 def kill_run(run: RunId, tenant: TenantId | None, *, actor: str, reason: str = "", source: str = "api") -> Killed:
     """Kill a run of `tenant` (None: of anyone). Raises NotFound, Conflict when it has ended."""
     author = Author(actor, source, reason)
@@ -57,6 +59,7 @@ def end_by_kill(run: RunId, seen: RunState, author: Author) -> Killed:
     return Killed(epoch, len(told))
 
 
+@again
 def kill(scope: KillScope, name: str | None, *, actor: str, reason: str = "", source: str = "api") -> Killed:
     """Kill the tenant or pool of that name, or (None) everything. Raises NotFound, Conflict when it is killed."""
     author = Author(actor, source, reason)
@@ -72,6 +75,7 @@ def kill(scope: KillScope, name: str | None, *, actor: str, reason: str = "", so
     return Killed(epoch, len(told))
 
 
+@again
 def lift(scope: KillScope, name: str | None, *, actor: str, reason: str = "", source: str = "api") -> int:
     """Let what was killed start again; the epoch that ends. Raises NotFound, Conflict when nothing is in force."""
     author = Author(actor, source, reason)

@@ -25,6 +25,7 @@ from scheduler.policy.operations import (
     may_change,
 )
 from scheduler.policy.types import TenantId
+from scheduler.services.again import again
 from scheduler.services.changes import Author, record, refuse
 from scheduler.services.idempotency import KEY_CHARS_MAX
 from scheduler.store import filters as filter_store
@@ -52,6 +53,7 @@ class Wanted:
     key: str | None = None
 
 
+@again
 def start_operation(wanted: Wanted, tenant: TenantId | None, author: Author) -> int:
     """Freeze the set and make the operation; it begins in ten seconds. Returns its id, also that of a repetition.
 
@@ -107,6 +109,7 @@ def _check_key(key: str | None) -> None:
         raise Refused(detail, code="bad_key", errors=(FieldError(("key",), detail),))
 
 
+@again
 def change_operation(operation: int, change: Change, tenant: TenantId | None, author: Author) -> OperationState:
     """Pause, resume or abort an operation of `tenant` (None: of anyone). Raises NotFound; Conflict with its state."""
     with transaction.atomic():

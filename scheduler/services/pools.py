@@ -10,6 +10,7 @@ from django.db import transaction
 
 from scheduler.errors import Conflict, FieldError, NotFound
 from scheduler.policy.declarations import PoolSettings, faults_in_pool
+from scheduler.services.again import again
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.store import control as store
 
@@ -17,6 +18,7 @@ PAUSE_MAX_S: Final = 30 * 86_400.0
 """What is paused for longer is not paused but retired; say so by hand."""
 
 
+@again
 def add_pool(
     name: str, executor: str, settings: PoolSettings, *, actor: str, reason: str = "", source: str = "ui"
 ) -> store.PoolRow:
@@ -31,6 +33,7 @@ def add_pool(
         return load_pool(name)
 
 
+@again
 def edit_pool(
     name: str, version: int, changes: Mapping[str, Any], *, actor: str, reason: str = "", source: str = "ui"
 ) -> store.PoolRow:
@@ -57,6 +60,7 @@ def edit_pool(
         return load_pool(name)
 
 
+@again
 def pause_pool(name: str, *, for_s: float | None = None, actor: str, reason: str, source: str = "ui") -> store.PoolRow:
     """Start nothing new in the pool for so many seconds, or (None) until somebody resumes it; what runs goes on.
 
@@ -75,6 +79,7 @@ def pause_pool(name: str, *, for_s: float | None = None, actor: str, reason: str
         return load_pool(name)
 
 
+@again
 def end_pauses() -> int:
     """Resume the pools whose pause was to end by now, by the clock of the database; how many."""
     with transaction.atomic():
@@ -86,6 +91,7 @@ def end_pauses() -> int:
     return len(ended)
 
 
+@again
 def resume_pool(name: str, *, actor: str, reason: str = "", source: str = "ui") -> store.PoolRow:
     """Start again with what waits. Resuming a pool that runs changes nothing. Raises NotFound."""
     author = Author(actor, source, reason)

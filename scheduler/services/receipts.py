@@ -16,6 +16,7 @@ from scheduler.policy.payload import fault_in_text
 from scheduler.policy.receipts import Claim, ClaimAnswer, ClaimState, decide_claim, downstream_key
 from scheduler.policy.runs import RunState
 from scheduler.policy.types import LeaseId, RunId, TenantId
+from scheduler.services.again import again
 from scheduler.services.runs import check_json
 from scheduler.store import receipts as store
 from scheduler.store import runs as run_store
@@ -34,6 +35,7 @@ class Claimed:
     receipt: str | None = None
 
 
+@again
 def claim(run: RunId, step: str, fingerprint: str, *, lease: LeaseId, tenant: TenantId | None) -> Claimed:
     """Ask to make an effect, once per (run, step), under a lease of that run's.
 
@@ -61,6 +63,7 @@ def claim(run: RunId, step: str, fingerprint: str, *, lease: LeaseId, tenant: Te
         return Claimed(answer, known.idempotency_key, known.receipt)
 
 
+@again
 def commit(run: RunId, step: str, receipt: str, *, lease: LeaseId, tenant: TenantId | None) -> str:
     """Put down what came of the effect (JSON text), under the lease that claimed it; repeating it changes nothing.
 
@@ -77,6 +80,7 @@ def commit(run: RunId, step: str, receipt: str, *, lease: LeaseId, tenant: Tenan
         raise _no_claim(step)
 
 
+@again
 def abandon(run: RunId, step: str, *, lease: LeaseId, tenant: TenantId | None) -> None:
     """Give up a claim, its effect not made. Repeating it changes nothing. Raises Conflict like `commit`."""
     with transaction.atomic():
@@ -88,6 +92,7 @@ def abandon(run: RunId, step: str, *, lease: LeaseId, tenant: TenantId | None) -
             raise _no_claim(step)
 
 
+@again
 def save_checkpoint(
     run: RunId | None, text: str, *, lease: LeaseId, tenant: TenantId | None, after: int | None = None
 ) -> int:

@@ -10,11 +10,13 @@ from django.db import transaction
 from scheduler.errors import Conflict
 from scheduler.policy.states import REPLAYABLE, TaskState
 from scheduler.policy.types import TaskId, TenantId
+from scheduler.services.again import again
 from scheduler.services.cancel import state_of
 from scheduler.services.changes import Author, check_reason, record
 from scheduler.store import tasks as store
 
 
+@again
 def replay(task: TaskId, tenant: TenantId | None, *, actor: str, reason: str = "", source: str = "api") -> TaskState:
     """Make a failed, dead-lettered, shed or missed task of `tenant` (None: of anyone) ready again.
 

@@ -16,11 +16,13 @@ from django.db import transaction
 from scheduler.errors import Conflict, FieldError, NotFound
 from scheduler.policy.declarations import LimitSettings, OverrideSettings, faults_in_limit, faults_in_override
 from scheduler.policy.types import ResourceKind
+from scheduler.services.again import again
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.store import resources as store
 from scheduler.store.dispatch import load_now
 
 
+@again
 def add_resource(
     name: str, kind: ResourceKind, settings: LimitSettings, *, actor: str, reason: str = "", source: str = "ui"
 ) -> store.ResourceRow:
@@ -36,6 +38,7 @@ def add_resource(
         return load_resource(name)
 
 
+@again
 def edit_resource(
     name: str, version: int, changes: Mapping[str, Any], *, actor: str, reason: str = "", source: str = "ui"
 ) -> store.ResourceRow:
@@ -69,6 +72,7 @@ def load_resource(name: str) -> store.ResourceRow:
     return rows[0]
 
 
+@again
 def override_resource(
     name: str,
     override: OverrideSettings,
@@ -95,6 +99,7 @@ def override_resource(
         return load_resource(name)
 
 
+@again
 def lift_override(
     name: str, *, version: int | None = None, actor: str, reason: str = "", source: str = "ui"
 ) -> store.ResourceRow:

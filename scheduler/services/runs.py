@@ -30,6 +30,7 @@ from scheduler.policy.runs import (
     near_caps,
 )
 from scheduler.policy.types import RunId, TenantId
+from scheduler.services.again import again
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.store import control
 from scheduler.store import dispatch as dispatch_store
@@ -50,6 +51,7 @@ class Created:
     duplicate: bool = False
 
 
+@again
 def create_run(
     tenant: TenantId, goal: str, *, asked: Asked = UNCHANGED, name: str = "", key: str | None = None
 ) -> Created:
@@ -94,11 +96,13 @@ def _fingerprint(goal: str, name: str, asked: Asked) -> bytes:
     return hashlib.sha256(same).digest()
 
 
+@again
 def pause_run(run: RunId, tenant: TenantId | None, *, actor: str, reason: str = "", source: str = "api") -> None:
     """Start no further step; those that run go on. Raises NotFound, Conflict when it is not active."""
     _move(run, tenant, RunState.PAUSED, Author(actor, source, reason), "run.pause")
 
 
+@again
 def finish_run(
     run: RunId,
     tenant: TenantId | None,
@@ -121,6 +125,7 @@ def finish_run(
     _move(run, tenant, state, Author(actor, source, reason), "run.finish", result=result)
 
 
+@again
 def resume_run(
     run: RunId,
     tenant: TenantId | None,
@@ -145,6 +150,7 @@ def resume_run(
         _apply(run, seen, RunState.ACTIVE, author, "run.resume")
 
 
+@again
 def edit_caps(
     run: RunId,
     tenant: TenantId | None,

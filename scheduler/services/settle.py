@@ -19,6 +19,7 @@ from scheduler.policy.settlement import CANCEL_GRACE_S, EndedLease, Left, Verdic
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import FailureClass, LeaseId, Outcome
 from scheduler.protocol.limits import TIMEOUT_GRACE_S
+from scheduler.services.again import again
 from scheduler.services.charging import Billed, charge_attempts
 from scheduler.services.dead import bury
 from scheduler.services.graphs import follow
@@ -66,6 +67,7 @@ class Settled:
     woken: int = 0
 
 
+@again
 def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_only: bool = False) -> Settled:
     """Settle these reports in one transaction. Each lease may stand once.
 

@@ -19,6 +19,7 @@ from scheduler.policy.bounds import PoolBounds
 from scheduler.policy.graph import Links
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import DemandId, PoolId, TaskId, TenantId
+from scheduler.services.again import again
 from scheduler.services.arranging import UNTIED, Tie, Tied, store_ties, tie
 from scheduler.services.bounds import hold_bounds
 from scheduler.services.promising import keep_promises, refuse_overbooked
@@ -51,6 +52,7 @@ def submit(tenant: TenantId, submission: Submission) -> Accepted:
     return submit_batch(tenant, [submission])[0]
 
 
+@again
 def submit_batch(tenant: TenantId, submissions: Sequence[Submission]) -> list[Accepted]:
     """Store these tasks or none.
 
@@ -70,6 +72,7 @@ def submit_batch(tenant: TenantId, submissions: Sequence[Submission]) -> list[Ac
     return accepted
 
 
+@again
 def submit_each(
     items: Sequence[tuple[TenantId, Submission]], *, together: bool = False, takes_turns: bool | None = None
 ) -> list[Accepted | CronoqError]:

@@ -12,6 +12,7 @@ from django.db import transaction
 from scheduler.errors import Conflict, FieldError, NotFound
 from scheduler.policy.declarations import QuotaSettings, faults_in_quota, faults_in_tenant
 from scheduler.policy.payload import fault_in_text
+from scheduler.services.again import again
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.store import control as store
 
@@ -20,6 +21,7 @@ UNLIMITED: Final = QuotaSettings()
 _QUOTA: Final = frozenset(each.name for each in fields(QuotaSettings))
 
 
+@again
 def add_tenant(
     slug: str,
     *,
@@ -45,6 +47,7 @@ def add_tenant(
         return row
 
 
+@again
 def edit_tenant(
     slug: str, version: int, changes: Mapping[str, Any], *, actor: str, reason: str = "", source: str = "ui"
 ) -> store.TenantRow:

@@ -14,6 +14,7 @@ from scheduler.errors import Conflict, FieldError, NotFound
 from scheduler.policy.books import TopUpRow
 from scheduler.policy.money import NANO, USD_MAX, format_usd
 from scheduler.policy.types import BudgetId
+from scheduler.services.again import again
 from scheduler.services.alerts import raise_passed
 from scheduler.services.budgets import begin_budget, load_budget
 from scheduler.services.changes import Author, check_reason, record, refuse
@@ -25,6 +26,7 @@ AT_ONCE_MAX: Final = 20
 FOR_MAX_S: Final = 366 * 86_400.0
 
 
+@again
 def add_top_up(
     slug: str, amount: int, author: Author, *, until: float | None = None, for_s: float | None = None
 ) -> TopUpRow:
@@ -52,6 +54,7 @@ def add_top_up(
         return added
 
 
+@again
 def end_top_up(slug: str, top_up: int, author: Author) -> TopUpRow:
     """End a top-up now. Of one that is over, nothing changes. Raises NotFound."""
     check_reason(author)

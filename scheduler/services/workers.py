@@ -13,6 +13,7 @@ from scheduler.policy.admission import worker_labels
 from scheduler.policy.payload import fault_in_text
 from scheduler.policy.remote import Claim, Given, HeldLease, Kept, RemoteWorker, WorkerLine
 from scheduler.policy.types import LeaseId, PoolId, TenantId, WorkerId
+from scheduler.services.again import again
 from scheduler.services.changes import Author, check_reason, record
 from scheduler.services.tokens import Principal
 from scheduler.store import control
@@ -22,6 +23,7 @@ STRAY_AFTER_S: Final = 1.0
 """A lease that is younger may be on its way."""
 
 
+@again
 def register(
     caller: Principal,
     *,
@@ -86,18 +88,21 @@ def find(workers: Sequence[WorkerId]) -> dict[WorkerId, RemoteWorker]:
     return {row.id: row for row in store.find(workers)}
 
 
+@again
 def offer(gateway: WorkerId, offers: Mapping[WorkerId, Mapping[PoolId, int]]) -> set[WorkerId]:
     """Store what workers offer through a gateway; returns those that are still known."""
     with transaction.atomic():
         return store.offer(gateway, offers)
 
 
+@again
 def withdraw(gateway: WorkerId, workers: Iterable[WorkerId]) -> None:
     """Workers left this gateway: they are given nothing more. What they hold stays theirs until its time is over."""
     with transaction.atomic():
         store.withdraw(gateway, workers)
 
 
+@again
 def beat(gateway: WorkerId, workers: Sequence[WorkerId]) -> tuple[dict[WorkerId, bool], list[HeldLease]]:
     """Note that these workers live. Those still this gateway's (and whether they are to drain), and what they hold."""
     with transaction.atomic():
@@ -105,6 +110,7 @@ def beat(gateway: WorkerId, workers: Sequence[WorkerId]) -> tuple[dict[WorkerId,
         return known, store.load_held(known)
 
 
+@again
 def claim(gateway: WorkerId) -> list[Given]:
     """Leases for workers of this gateway, each handed out once."""
     with transaction.atomic():
@@ -117,6 +123,7 @@ def strays(worker: RemoteWorker, named: Collection[int]) -> list[LeaseId]:
     return [each.lease for each in held if each.lease not in named and each.age_s > STRAY_AFTER_S]
 
 
+@again
 def renew(claims: Sequence[Claim]) -> dict[LeaseId, Kept]:
     """Keep leases. One that is missing from the answer is not the caller's any more. Idempotent."""
     with transaction.atomic():
@@ -128,6 +135,7 @@ def own(claims: Sequence[Claim]) -> set[LeaseId]:
     return store.load_own(claims)
 
 
+@again
 def drain(worker: str, tenant: TenantId | None, author: Author) -> None:
     """Have a worker of `tenant` (None: anybody's) finish what it has and take nothing new. Raises NotFound."""
     check_reason(author)

@@ -35,19 +35,19 @@ def add_token(request: HttpRequest) -> HttpResponse:
 
     def act() -> Answer:
         made.append(_create(request))
-        return Answer(201, orjson.dumps({"id": made[0].public_id}).decode())
+        return Answer(201, orjson.dumps({"id": made[-1].public_id}).decode())
 
     try:
-        once(f"person {request.user.pk}", request.POST.get("key", ""), b"token", act)
+        answer = once(f"person {request.user.pk}", request.POST.get("key", ""), b"token", act)
     except (Refused, NotFound) as refusal:
         errors = refusal.errors
         if isinstance(refusal, NotFound):
             errors = (FieldError(("tenant",), refusal.detail),)
         return tokens_page(request, status=422, errors=errors, fault="" if errors else refusal.detail)
-    if not made:
+    if answer.repeated:
         return tokens_page(request, status=409, fault=MADE_BEFORE)
     request.POST = request.POST.__class__()
-    return tokens_page(request, status=201, made=made[0])
+    return tokens_page(request, status=201, made=made[-1])
 
 
 @require_POST

@@ -6,6 +6,8 @@ import httpx2
 
 from scheduler.models import IdempotencyRecord, Task
 from tests.api.conftest import Site
+from tests.support import database
+from tests.support.deadlock import deadlock_in
 
 TASK: dict[str, object] = {"pool": "llm", "kind": "idem", "payload": {"n": 1}}
 
@@ -86,3 +88,17 @@ def test_one_task_key_many_clients(site: Site) -> None:
     with site.client() as client:
         other = client.post("/tasks", json={**body, "payload": {"n": 9}})
     assert (other.status_code, other.json()["code"]) == (422, "key_reused")
+
+
+def test_what_met_a_deadlock_is_answered_as_done_and_done_once(
+    site: Site, admin: httpx2.Client, django_db_setup: str
+) -> None:
+    headers = {"Idempotency-Key": "a deadlock"}
+    with deadlock_in(database.url_of(django_db_setup), "idempotency_record") as came:
+        made = admin.post("/tokens", json={"scopes": ["read"], "tenant": "acme"}, headers=headers)
+        assert came() == 2
+    assert made.status_code == 201, made.text
+    with site.client(made.json()["token"]) as holder:
+        assert holder.get("/tenants").status_code == 200
+    repeated = admin.post("/tokens", json={"scopes": ["read"], "tenant": "acme"}, headers=headers)
+    assert (repeated.json()["id"], repeated.json()["token"]) == (made.json()["id"], None)

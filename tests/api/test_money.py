@@ -73,7 +73,9 @@ def test_a_tenant_is_declared_with_its_budget_or_not_at_all(admin: httpx2.Client
     quota = {"start_rate": 5, "monthly_budget_usd": "12.5", "alert_at": [0.5]}
     made = admin.post("/tenants", json={"slug": "paying", "quota": quota}).json()
     assert (made["quota"]["monthly_budget_usd"], made["quota"]["alert_at"], made["version"]) == ("12.50", [0.5], 2)
-    assert admin.get("/tenants/paying/budget").json()["limit_usd"] == "12.50"
+    shown = admin.get("/tenants/paying/budget")
+    assert shown.status_code == 200, shown.text
+    assert shown.json()["limit_usd"] == "12.50"
     edit = {"version": 2, "quota": {"monthly_budget_usd": None, "max_in_flight": 3}}
     changed = admin.patch("/tenants/paying", json=edit).json()
     assert (changed["quota"]["monthly_budget_usd"], changed["quota"]["max_in_flight"]) == (None, 3)
