@@ -295,12 +295,15 @@ function tick() {
 
 root.classList.add("js");
 hear(byId("live-beat").dataset);
-for (const [name, handler] of Object.entries({ wsOpen: opened, wsClose: closed, wsBeforeMessage: beforeFrame, wsAfterMessage: afterFrame, oobBeforeSwap: beforeSwap })) {
+for (const [name, handler] of Object.entries({ wsOpen: opened, wsClose: closed, wsBeforeMessage: beforeFrame, wsAfterMessage: afterFrame, oobAfterSwap: noteHeadline, oobBeforeSwap: beforeSwap })) {
   document.body.addEventListener(`htmx:${name}`, handler);
 }
 byId("poll").addEventListener("htmx:configRequest", ({ detail }) => Object.assign(detail.parameters, { seq: shown.seq, shape: shown.shape }));
 byId("poll").addEventListener("htmx:beforeSwap", beforePolled);
 byId("poll").addEventListener("htmx:afterRequest", polled);
+document.body.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.target.id === "again" && (asked.paused || asked.hidden)) event.preventDefault();
+});
 byId("pause-live").addEventListener("click", togglePause);
 for (const [name, handler] of Object.entries({ selectionchange: releaseHeld, visibilitychange: changed, keydown: key, click, submit: sendOnce })) {
   document.addEventListener(name, handler);

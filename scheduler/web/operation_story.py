@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.live import wording
-from scheduler.policy.operations import SKIPS, Change, OperationKind, OperationState, may_change
+from scheduler.policy.operations import CHANGES, SKIPS, Change, OperationKind, OperationState
 from scheduler.reads.operations import ItemRow, OperationDetail, OperationRow
 from scheduler.web.task_story import Chip, Figure, When, when
 
@@ -38,6 +38,13 @@ _CHIPS: Final = {
     OperationState.ABORTED: ("close", "Aborted", "quiet"),
     OperationState.DONE: ("ok", "Done", "quiet"),
 }
+_OVER: Final = frozenset({OperationState.ABORTED, OperationState.DONE})
+_DEEDS: Final = (
+    (Change.PAUSE, "Pause", sorted(CHANGES[Change.PAUSE][0])),
+    (Change.RESUME, "Resume", sorted(CHANGES[Change.RESUME][0])),
+    (Change.ABORT, "Take back", [OperationState.STARTING]),
+    (Change.ABORT, "Abort", sorted(CHANGES[Change.ABORT][0] - {OperationState.STARTING})),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,15 @@ class OperationLine:
     reason: str
     made: When
     ago: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A button, and the states (names with a space between) in which it is there."""
+
+    change: str
+    label: str
+    states: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +164,13 @@ def item_lines(rows: Sequence[ItemRow]) -> list[ItemLine]:
     ]
 
 
-def changes_of(row: OperationRow) -> list[Change]:
-    """What can be done with it now."""
-    return [change for change in Change if may_change(change, row.state)]
+def deeds_of(state: OperationState) -> list[Deed]:
+    """What can be done with it now or later; nothing once it is done."""
+    if state is OperationState.DONE:
+        return []
+    return [Deed(change.value, label, " ".join(states)) for change, label, states in _DEEDS]
+
+
+def is_over(state: OperationState) -> bool:
+    """Whether it moves no more unless somebody resumes it."""
+    return state in _OVER

@@ -20,6 +20,7 @@ from scheduler.web import operation_story as story
 from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.filtering import place_of
+from scheduler.web.operation_progress import again_url, moving
 from scheduler.web.shell import missing, page
 from scheduler.web.task_rows import lines_of
 from scheduler.web.task_story import when
@@ -70,13 +71,9 @@ def operation_page(request: HttpRequest, operation_id: int, *, status: int = 200
         title=story.title_of(found.row),
         nav="operations",
         status=status,
-        row=found.row,
-        chip=story.chip_of(found.row.state),
-        headline=story.headline(found),
-        did=found.row.applied + found.row.skipped,
-        figures=story.figures_of(found),
-        skips=story.skips_of(found),
-        changes=story.changes_of(found.row),
+        **moving(found),
+        again_url=again_url(found),
+        deeds=story.deeds_of(found.row.state),
         frozen=when(found.row.as_of),
         looked=when(found.now),
         items=story.item_lines(items[:ROWS]),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+import re
+
+from playwright.sync_api import Page, expect
 
 from scheduler.models import DeadGroup, DeadLetter, Operation, OperationItem, Pool
 from scheduler.policy.filters import Filter
@@ -42,7 +44,8 @@ def test_every_page_is_accessible_and_fits(open_page: OpenPage, world: World, co
     world.snapshot()
     world.do(some_deaths)
     operation = world.do(an_operation)
-    page = open_page("/ops/tasks/", "admin")
+    page = open_page(f"/ops/operations/{operation}/", "admin")
+    what_is_typed_stays_while_numbers_move(page, world)
     for path in (
         "/ops/tasks/",
         "/ops/tasks/?filter=stat:dead",
@@ -58,6 +61,24 @@ def test_every_page_is_accessible_and_fits(open_page: OpenPage, world: World, co
     expect(page.locator("h1")).to_contain_text("it broke")
     looks_right(page)
     world.do(forget)
+
+
+def what_is_typed_stays_while_numbers_move(page: Page, world: World) -> None:
+    """Without a reload: how far it is, which buttons are there, and that nothing is asked for once it is over."""
+    reason, pause = page.get_by_label("Reason"), page.get_by_role("button", name="Pause", exact=True)
+    reason.fill("half a sen")
+    expect(page.get_by_role("button", name="Take back")).to_be_visible()
+    world.do(lambda: Operation.objects.update(state="running", applied=1))
+    expect(page.locator("#headline")).to_have_text("Running")
+    expect(page.locator("#far progress")).to_have_attribute("value", "1")
+    expect(page.locator("#again")).to_have_attribute("hx-get", re.compile("seen="))
+    expect(page.get_by_role("button", name="Take back")).to_be_hidden()
+    pause.focus()
+    world.do(lambda: Operation.objects.update(state="aborted", applied=2))
+    expect(page.locator("#headline")).to_have_text("Aborted")
+    expect(pause).to_be_focused()
+    expect(reason).to_have_value("half a sen")
+    assert page.locator("#again").get_attribute("hx-get") is None
 
 
 def test_a_group_is_replayed_by_keyboard_without_scripts_and_taken_back(open_page: OpenPage, world: World) -> None:

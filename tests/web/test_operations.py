@@ -200,3 +200,48 @@ def test_pages_cost_the_same_statements_however_many_rows(operator: Client, acme
             numbers[-1].append(len(sent))
     assert numbers[0] == numbers[1]
     assert max(numbers[0]) <= 12
+
+
+def asks(html: str) -> str:
+    """The address that a page asks again for what moved; empty where nothing asks any more."""
+    assert html.count('id="again"') == 1
+    found = re.search(r'id="again"[^>]* hx-get="([^"]+)"', html)
+    return unescape(found[1]) if found else ""
+
+
+def test_progress_is_drawn_again_only_when_it_moved_and_until_it_is_over(
+    operator: Client, acme: TenantId, pool: PoolId
+) -> None:
+    die(acme, pool, 2)
+    url = operator.post(START, form_of(text_of(operator, NEW, kind="replay")))["Location"]
+    assert "Starts in" in text_of(operator, asks(text_of(operator, url)).partition("?")[0])
+    operator.post(url + "pause/")
+    again = asks(text_of(operator, url))
+    response = operator.get(again)
+    assert (response.status_code, response.content) == (204, b"")
+    Operation.objects.update(applied=1)
+    moved = text_of(operator, again)
+    assert "1 task left" in moved
+    assert all(f'id="{part}" ' in moved for part in ("headline", "far", "sums", "skips"))
+    assert not re.search("<(form|button|input|a) ", moved)
+    assert operator.get(asks(moved)).status_code == 204
+    operator.post(url + "abort/")
+    over = text_of(operator, asks(moved))
+    assert "Aborted" in over
+    assert asks(over) == asks(text_of(operator, url)) == ""
+    assert operator.get("/ops/operations/999999/progress/").status_code == 404
+
+
+def test_buttons_say_in_which_states_they_are_there(operator: Client, acme: TenantId, pool: PoolId) -> None:
+    die(acme, pool, 1)
+    url = operator.post(START, form_of(text_of(operator, NEW, kind="replay")))["Location"]
+    html = text_of(operator, url)
+    assert 'data-state="starting"' in html
+    assert re.findall(r'data-when="([^"]+)" formaction="[^"]+/(\w+)/">([^<]+)<', html) == [
+        ("running starting", "pause", "Pause"),
+        ("aborted paused", "resume", "Resume"),
+        ("starting", "abort", "Take back"),
+        ("paused running", "abort", "Abort"),
+    ]
+    Operation.objects.update(state="done", applied=1)
+    assert "data-when" not in text_of(operator, url)
