@@ -32,7 +32,7 @@ TENANTS: Final = (DEMO_TENANT, "globex")
 TOKEN_SCOPES: Final = ("submit", "read", "work", "operate")
 SIM_PRICE: Final = {"ceiling_input_usd_per_mtok": "0.50", "ceiling_output_usd_per_mtok": "1.50"}
 """What the models of the simulator are taken to cost where nobody has set a price, so that budgets can be tried."""
-SIM_MODEL: Final = PriceSettings(model="sim-small", provider="simulator", input=500_000_000, output=1_500_000_000)
+SIM_MODEL: Final = PriceSettings(model="sim-small", input=500_000_000, output=1_500_000_000)
 """The price that is set for the one that the demo calls."""
 LIMITS: Final = {
     "openai": (ResourceKind.TOKEN_BUCKET, LimitSettings(rate=50.0, burst=100.0)),
