@@ -215,8 +215,8 @@ def test_no_model_anywhere_is_permanent(provider: RunningProvider) -> None:
 
 
 def test_nothing_reaches_the_provider_before_the_time_is_up(provider: RunningProvider) -> None:
-    provider.set_faults([{"kind": "throttle", "for_s": 0.4}])
-    ended_s = provider.stats()["seconds_since_start"] + 0.4
+    begun_s = provider.stats()["seconds_since_start"]
+    provider.set_faults([{"kind": "throttle", "for_s": 0.8}])
 
     async def insist() -> int:
         executor = LlmExecutor(LlmConfig.parse({"base_url": provider.url, "model": "sim-small", "quota_resource": "q"}))
@@ -238,9 +238,8 @@ def test_nothing_reaches_the_provider_before_the_time_is_up(provider: RunningPro
     assert asyncio.run(insist()) > 0
     first, second = provider.stats()["arrivals"]
     assert (first[1], second[1]) == (429, 200)
-    # The end was read a moment after the fault had been set, so it may be late by that moment, never early.
-    assert second[0] >= ended_s - 0.1
-    assert second[0] - first[0] >= 0.3
+    # The fault was set a moment after that was read, so its end was not before this.
+    assert second[0] >= begun_s + 0.8
 
 
 def test_a_call_that_is_still_connecting_is_handed_back_too(provider: RunningProvider) -> None:
