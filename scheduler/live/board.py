@@ -11,7 +11,19 @@ from dataclasses import dataclass, field
 from hashlib import blake2s
 from typing import Final, TypeVar
 
-from scheduler.live.parsing import Json, items_of, map_of, name_of, number_of, series_of, text_of, time_of, whole_of
+from scheduler.live.parsing import (
+    NAME_CHARS_MAX,
+    Json,
+    items_of,
+    map_of,
+    name_of,
+    number_of,
+    series_of,
+    text_of,
+    texts_of,
+    time_of,
+    whole_of,
+)
 from scheduler.live.spending import NOTHING_SPENT, Spending, read_spending
 from scheduler.live.troubles import Death, SpentBudget, read_budgets, read_deaths
 
@@ -267,9 +279,7 @@ def _forecast(item: Json) -> dict[str, tuple[float | None, float | None]]:
 
 
 def _scale(pool: Json, item: Json) -> Scale:
-    says = item.get("says")
-    texts = [{"text": said} for said in says[:SAYS_MAX]] if isinstance(says, list) else []
-    return Scale(whole_of(pool, "desired"), tuple(text_of(each, "text", MESSAGE_CHARS_MAX) for each in texts))
+    return Scale(whole_of(pool, "desired"), texts_of(item, "says", MESSAGE_CHARS_MAX)[:SAYS_MAX])
 
 
 def _pause(item: Json) -> Pause:
@@ -324,10 +334,9 @@ def _failure(item: Json) -> FailureView:
 
 
 def _worker(item: Json) -> WorkerView:
-    pools = item.get("pools")
     return WorkerView(
         id=name_of(item, "id"),
-        pools=tuple(str(pool) for pool in pools) if isinstance(pools, list) else (),
+        pools=texts_of(item, "pools", NAME_CHARS_MAX),
         slots=whole_of(item, "slots"),
         busy=whole_of(item, "busy"),
         seen_at_s=time_of(item, "seen_at"),

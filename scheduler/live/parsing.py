@@ -63,3 +63,9 @@ def text_of(item: Json, key: str, chars_max: int) -> str:
         return ""
     text = "".join(char if char.isprintable() else " " for char in str(value)[: chars_max + 1])
     return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
+
+
+def texts_of(item: Json, key: str, chars_max: int) -> tuple[str, ...]:
+    """The texts of the list under this key, each as `text_of` reads one."""
+    value = item.get(key)
+    return tuple(text_of({key: each}, key, chars_max) for each in value) if isinstance(value, list) else ()

@@ -38,12 +38,12 @@ def permission_of(route: str) -> str:
     return str(vars(ROUTES[route].callback)["permission"])
 
 
-def url_of(route: str, task: int) -> str:
-    """The route with something real for each part of its address."""
-    real = {"name": "llm", "page": "overview", "task_id": task, "slug": "acme", "event_id": 1}
+def url_of(route: str, task: int, **others: object) -> str:
+    """The route with something real for each part of its address; `others` take the place of the usual ones."""
+    real: dict[str, object] = {"name": "llm", "page": "overview", "task_id": task, "slug": "acme", "event_id": 1}
     real |= {"operation_id": 1, "fingerprint": "0" * 16, "top_up_id": 1}
     real |= {"run_id": run_of_tests(), "schedule_id": schedule_of_tests(), "worker_id": uuid.uuid4()}
-    real |= {"public_id": "0a1b2c", "webhook_id": 1}
+    real |= {"public_id": "0a1b2c", "webhook_id": 1} | others
     return reverse(f"ops:{route}", kwargs={part: real[part] for part in ROUTES[route].pattern.converters})
 
 
