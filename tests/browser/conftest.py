@@ -48,9 +48,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def site(django_db_setup: str, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """One web process for each module of tests."""
-    with django_db_blocker.unblock(), web_process(database.url_of(django_db_setup)) as url:
-        yield url
+    """One web process for each module of tests; nothing that they wrote is left for others."""
+    with django_db_blocker.unblock():
+        try:
+            with web_process(database.url_of(django_db_setup)) as url:
+                yield url
+        finally:
+            database.empty_tables(django_db_setup)
 
 
 @pytest.fixture(scope="module")
