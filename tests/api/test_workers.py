@@ -260,8 +260,9 @@ def test_workers_are_listed_and_drained_within_their_tenant(api: Api, rival: Api
 
 
 def test_reports_come_with_the_next_poll_and_each_is_answered_by_itself(api: Api) -> None:
-    worker = register(api)
-    tasks = submit(api, 4)
+    # Nobody else may be given any of them, such as the worker of the test before.
+    worker = register(api, labels={"reports": "polled"})
+    tasks = submit(api, 4, labels={"reports": "polled"})
     first, second, third, fourth = lease(api, worker, max=4)
     reports = [
         {"type": "complete", "lease_id": first["lease_id"], "result": {"n": 1}},
@@ -293,8 +294,8 @@ def test_reports_come_with_the_next_poll_and_each_is_answered_by_itself(api: Api
 def test_a_report_that_makes_no_sense_is_told_with_its_place_and_nothing_is_settled(
     api: Api, report: dict[str, Any]
 ) -> None:
-    worker = register(api)
-    submit(api)
+    worker = register(api, labels={"reports": "odd"})
+    submit(api, labels={"reports": "odd"})
     (leased,) = lease(api, worker, max=1)
     good = {"type": "complete", "lease_id": leased["lease_id"]}
     polled = api.post(f"/workers/{worker}/lease", params=AT_ONCE, json={"reports": [good, report]})
