@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scheduler.demo.rehearsal.api import RehearsalFailed
+from scheduler.demo.rehearsal.beside import beside
 from scheduler.demo.rehearsal.campaign_cast import (
     LEASE_TTL_S,
     POOR_BUDGET_USD,
@@ -83,22 +84,14 @@ class Campaign:
 
     async def play(self) -> None:
         """Everything at once: sessions, the provider's bad moment, and engines that fall and are started again."""
-        watching = [asyncio.create_task(self._keep_engines()), asyncio.create_task(self._tell())]
-        try:
-            async with asyncio.timeout(GIVE_UP_S):
-                async with asyncio.TaskGroup() as group:
+        async with beside(self._keep_engines(), self._tell()):
+            # What is missing when the time is up, the verdict says.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GIVE_UP_S), asyncio.TaskGroup() as group:
                     group.create_task(self._refuse_third_calls())
                     group.create_task(self._look_midway())
                     for session in self.sessions:
                         group.create_task(self._attend(session))
-        except TimeoutError:
-            return  # the verdict says what is missing
-        finally:
-            for task in watching:
-                task.cancel()
-            for task in watching:
-                with suppress(asyncio.CancelledError):
-                    await task
 
     async def _attend(self, session: Session) -> None:
         """One agent when its time has come."""

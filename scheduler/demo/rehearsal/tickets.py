@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scheduler.demo.rehearsal.api import RehearsalFailed
+from scheduler.demo.rehearsal.beside import beside
 from scheduler.demo.rehearsal.progress import Progress
 from scheduler.demo.rehearsal.promises import Promise, Verdict
 from scheduler.demo.rehearsal.stage import Stage, stage
@@ -95,19 +96,12 @@ class Tickets:
 
     async def play(self) -> None:
         """Bursts over the day, an eye on alerts, and an end when nothing waits any more."""
-        watching = [asyncio.create_task(each) for each in (self._watch_alerts(), self._tell())]
-        try:
-            async with asyncio.timeout(GIVE_UP_S):
-                await self._submit_all()
-                await self._until_quiet()
-        except TimeoutError:
-            return  # the verdict says what is missing
-        finally:
-            for task in watching:
-                task.cancel()
-            for task in watching:
-                with suppress(asyncio.CancelledError):
-                    await task
+        async with beside(self._watch_alerts(), self._tell()):
+            # What is missing when the time is up, the verdict says.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GIVE_UP_S):
+                    await self._submit_all()
+                    await self._until_quiet()
 
     async def _submit_all(self) -> None:
         loop = asyncio.get_running_loop()
