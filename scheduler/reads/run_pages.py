@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from scheduler.errors import FieldError, Refused
 from scheduler.policy.runs import RunState
-from scheduler.policy.types import RunId, TaskId, TenantId
+from scheduler.policy.types import RunId, TaskId
 from scheduler.reads.runs import RunDetail, run_detail
+from scheduler.reads.tenants import tenant_to_show
 from scheduler.reads.why import Explanation, why
-from scheduler.store import control
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import kills as kill_store
 from scheduler.store import receipts as receipt_store
@@ -61,7 +60,7 @@ class Page:
 
 def list_page(wanted: Wanted, *, below: int | None = None, above: int | None = None) -> Page:
     """The page below an id, or the one above it, or the newest. Raises Refused for a tenant that does not exist."""
-    tenant = _tenant(wanted.tenant)
+    tenant = tenant_to_show(wanted.tenant)
     least = 0 if wanted.younger_than_s is None else store.newest_before(wanted.younger_than_s)
     most = store.ID_MAX if wanted.older_than_s is None else store.newest_before(wanted.older_than_s) + 1
     back = above is not None
@@ -79,16 +78,6 @@ def list_page(wanted: Wanted, *, below: int | None = None, above: int | None = N
     newer = page[0] if page and (more if back else below is not None) else None
     runs = run_store.load(page, tenant=None) if page else []
     return Page(runs, store.load_progress(page) if page else {}, older, newer)
-
-
-def _tenant(slug: str) -> TenantId | None:
-    if not slug:
-        return None
-    found = control.load_tenants([slug]) if "\x00" not in slug else []
-    if not found:
-        detail = f"There is no tenant {slug!r}."
-        raise Refused(detail, code="unknown_tenant", errors=(FieldError(("tenant",), detail),))
-    return found[0].id
 
 
 def figures() -> Figures:

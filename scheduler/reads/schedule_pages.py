@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from scheduler.errors import FieldError, NotFound, Refused
-from scheduler.policy.types import TenantId
+from scheduler.errors import NotFound
 from scheduler.reads.schedules import Run, next_runs
-from scheduler.store import control
+from scheduler.reads.tenants import tenant_to_show
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import run_pages as audit_store
 from scheduler.store import schedule_pages as store
@@ -36,19 +35,9 @@ class Page:
 
 def list_page(tenant: str, stands: str, *, after: int) -> Page:
     """A page. Raises Refused for a tenant that does not exist."""
-    found = store.list_page(_tenant(tenant), stands, after=after, rows_max=ROWS + 1)
+    found = store.list_page(tenant_to_show(tenant), stands, after=after, rows_max=ROWS + 1)
     page = [(listed, next_runs(listed.row, SHOWN_AHEAD)) for listed in found[:ROWS]]
     return Page(page, int(page[-1][0].row.id) if len(found) > ROWS else None)
-
-
-def _tenant(slug: str) -> TenantId | None:
-    if not slug:
-        return None
-    found = control.load_tenants([slug]) if "\x00" not in slug else []
-    if not found:
-        detail = f"There is no tenant {slug!r}."
-        raise Refused(detail, code="unknown_tenant", errors=(FieldError(("tenant",), detail),))
-    return found[0].id
 
 
 def figures() -> Figures:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scheduler.errors import NotFound
+from scheduler.errors import FieldError, NotFound, Refused
 from scheduler.policy.declarations import QuotaSettings
 from scheduler.policy.quotas import Quota
 from scheduler.policy.types import TenantId, TenantView
@@ -42,6 +42,17 @@ def tenant_detail(slug: str, only: TenantId | None) -> TenantDetail:
     if not found:
         raise NotFound(f"There is no tenant {slug!r}.", code="unknown_tenant")
     return _details(found)[0]
+
+
+def tenant_to_show(slug: str) -> TenantId | None:
+    """The tenant that a list is narrowed to; None for an empty slug. Raises Refused for one that does not exist."""
+    if not slug:
+        return None
+    found = load_tenants([slug]) if "\x00" not in slug else []
+    if not found:
+        detail = f"There is no tenant {slug!r}."
+        raise Refused(detail, code="unknown_tenant", errors=(FieldError(("tenant",), detail),))
+    return found[0].id
 
 
 def _details(rows: Sequence[TenantRow]) -> list[TenantDetail]:
