@@ -11,7 +11,7 @@ Importing it needs no Django and touches nothing; `Scheduler.start` does that, i
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.sdk.context import TaskContext
 from scheduler.sdk.declarations import (
@@ -28,14 +28,17 @@ from scheduler.sdk.declarations import (
 from scheduler.sdk.errors import ApiError, EventsLagged, Permanent, Retryable, SchedulerError, SubmitError, TaskFailed
 from scheduler.sdk.events import Event, EventStream
 from scheduler.sdk.handle import TaskHandle
-from scheduler.sdk.remote.client import AsyncClient, Client
+from scheduler.sdk.remote.answers import Accepted, Operation, Preview, Run, TaskInfo, Why
 from scheduler.sdk.scheduler import Scheduler
 from scheduler.sdk.snapshot import PoolSnapshot
 
 if TYPE_CHECKING:
+    from scheduler.sdk.remote.async_client import AsyncClient
+    from scheduler.sdk.remote.client import Client
     from scheduler.sdk.worker import CancelTask, Reject, Worker
 
 __all__ = [
+    "Accepted",
     "ApiError",
     "AsyncClient",
     "AutoscaleConfig",
@@ -47,14 +50,17 @@ __all__ = [
     "EventStream",
     "EventsLagged",
     "JsonCodec",
+    "Operation",
     "Permanent",
     "Pool",
     "PoolSnapshot",
+    "Preview",
     "Priority",
     "Reject",
     "Resource",
     "RetryPolicy",
     "Retryable",
+    "Run",
     "Scheduler",
     "SchedulerError",
     "SubmitError",
@@ -62,15 +68,23 @@ __all__ = [
     "TaskContext",
     "TaskFailed",
     "TaskHandle",
+    "TaskInfo",
+    "Why",
     "Worker",
 ]
 
-_OF_WORKERS = frozenset({"CancelTask", "Reject", "Worker"})
+_LATER: Final = {
+    "AsyncClient": "scheduler.sdk.remote.async_client",
+    "Client": "scheduler.sdk.remote.client",
+    "CancelTask": "scheduler.sdk.worker",
+    "Reject": "scheduler.sdk.worker",
+    "Worker": "scheduler.sdk.worker",
+}
+"""What needs HTTP or a websocket is imported on its first use: an embedded scheduler needs neither."""
 
 
 def __getattr__(name: str) -> Any:
-    """The remote worker's names on first use: its module is a program of its own as well."""
-    if name in _OF_WORKERS:
-        return getattr(import_module("scheduler.sdk.worker"), name)
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

@@ -188,6 +188,7 @@ class TaskFields(TypedDict, total=False):
     run: int | None
     effect: Effect
     max_cost_usd: float | str | None
+    capability: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,7 @@ class Task:
     - `tenant`: whose work it is; an embedded scheduler makes one that is new.
     - `run`: the agent run that it is a step of; `effect="write"`: such steps of a run go one at a time.
     - `max_cost_usd`: what it may cost at most, where its pool prices its work.
+    - `capability`: instead of a model: the route of this name chooses one, the cheapest that is up and fits.
     """
 
     payload: Any
@@ -233,3 +235,4 @@ class Task:
     run: int | None = None
     effect: Effect = "read"
     max_cost_usd: float | str | None = None
+    capability: str | None = None

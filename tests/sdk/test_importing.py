@@ -26,11 +26,12 @@ def test_importing_the_sdk_needs_no_django_and_leaves_no_files(tmp_path: Path) -
     ours = {name for name in names if name.startswith("scheduler")}
     assert {name for name in ours if name != "scheduler" and not name.startswith("scheduler.sdk")} == set()
     assert "scheduler.sdk.embedded" not in ours
-    assert not names & {"django", "psycopg", "channels", "ninja", "cronoq_app"}
+    assert not names & {"django", "psycopg", "channels", "ninja", "cronoq_app", "httpx2", "websockets"}
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_worker_is_there_on_first_use_and_other_names_are_not() -> None:
+def test_workers_and_clients_are_there_on_first_use_and_other_names_are_not() -> None:
     assert sdk.Worker.__module__ == "scheduler.sdk.worker"
+    assert sdk.Client.__module__ == "scheduler.sdk.remote.client"
     assert {name for name in sdk.__all__ if not hasattr(sdk, name)} == set()
     assert not hasattr(sdk, "Wroker")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,14 @@ def test_clients_and_the_command_do_what_they_say(served: tuple[str, str], tmp_p
     with Client(url, token=token) as client:
         _submits_and_waits(client)
         _refusals_say_what_to_change(client)
+        _runs_have_steps(client)
         waiting = client.submit(1, pool="idle", key="waits")
         assert "worker" in client.why(waiting.id).reasons[0]["text"]
         assert [pool["name"] for pool in client.pools()] == ["idle", "p"]
         asyncio.run(_asks_as_well_with_a_loop(url, token, waiting.id))
-    _the_command_submits_shows_and_refuses(url, token, tmp_path)
+    run = partial(_run, url, token)
+    _the_command_submits_shows_and_refuses(run, tmp_path)
+    _the_command_works_on_all_that_match(run)
 
 
 def _submits_and_waits(client: Client) -> None:
@@ -86,14 +90,54 @@ async def _asks_as_well_with_a_loop(url: str, token: str, waiting: int) -> None:
         assert (await client.cancel(waiting)).state == "cancelled"
         assert [seen.state async for seen in client.watch(waiting)] == ["cancelled"]
         assert (await client.snapshot()).seq > 0
+        assert [each.id async for each in client.tasks("state:cancelled pool:idle", limit=1)] == [waiting]
+        with pytest.raises(ApiError, match="every tenant"):
+            await client.pause("p")
 
 
-def _the_command_submits_shows_and_refuses(url: str, token: str, tmp_path: Path) -> None:
-    def run(*words: str, status: int = 0) -> Result:
-        done = CliRunner().invoke(cronoq, ["--url", url, "--token", token, *words])
-        assert done.exit_code == status, (words, done.output, done.exception)
-        return done
+def _runs_have_steps(client: Client) -> None:
+    run = client.create_run({"order": 7}, key="order-7", caps={"max_steps": 2})
+    assert client.create_run({"order": 7}, key="order-7", caps={"max_steps": 2}).duplicate
+    step = client.submit(1, pool="p", run=run.id, effect="write")
+    assert client.result(step.id, timeout=30.0) == 2
+    assert client.run(run.id).steps == {"succeeded": 1}
+    assert client.kill_run(run.id, "enough").state == "killed"
+    assert client.resume_run(run.id, caps={"max_steps": 3}).caps["max_steps"] == 3
+    assert client.finish_run(run.id, "done").result is None
+    assert client.run(run.id).result == "done"
 
+
+def _run(url: str, token: str, *words: str, status: int = 0) -> Result:
+    done = CliRunner().invoke(cronoq, ["--url", url, "--token", token, *words])
+    assert done.exit_code == status, (words, done.output, done.exception)
+    return done
+
+
+def _the_command_works_on_all_that_match(run: Callable[..., Result]) -> None:
+    for n in range(3):
+        run("submit", str(n), "-p", "idle", "--kind", "bulk", "--key", f"bulk {n}")
+    listed = json.loads(run("list", "pool:idle", "kind:bulk", "-n", "2", "--json").output)
+    assert [each["key"] for each in listed] == ["bulk 2", "bulk 1"]
+    assert "bulk 1" in run("list", "kind:bulk", "key:bulk 1").output
+    assert "No task matches." in run("list", "kind:none").output
+    assert "There is no key 'pol'" in run("list", "pol:idle", status=1).stderr
+    assert "one of the two" in run("cancel", status=2).stderr
+    shown = run("cancel", "--filter", "kind:bulk", status=1)
+    assert "3 to cancel" in shown.output
+    assert "add --yes" in shown.stderr
+    assert json.loads(run("cancel", "--filter", "kind:bulk", "--json").output)["count"] == 3
+    assert "Nothing to replay matches" in run("replay", "--filter", "kind:bulk").output
+    assert "--reason" in run("cancel", "--filter", "kind:bulk", "--yes", status=2).stderr
+    begun = json.loads(
+        run("cancel", "--filter", "kind:bulk", "--yes", "--reason", "test", "--no-wait", "--json").output
+    )
+    assert (begun["state"], begun["total"]) == ("starting", 3)
+    assert "aborted: 0 of 3 cancelled" in run("operation", str(begun["id"]), "abort", status=1).output
+    run("operation", str(begun["id"]), "resume")
+    assert "done: 3 of 3 cancelled" in run("operation", str(begun["id"]), "--wait").output
+
+
+def _the_command_submits_shows_and_refuses(run: Callable[..., Result], tmp_path: Path) -> None:
     answer = json.loads(run("submit", "1", "-p", "p", "-r", "api=1", "--tag", "a=b", "--json").output)
     assert json.loads(run("wait", str(answer["id"]), "--json").output)["result"] == 2
     assert "is succeeded" in run("get", str(answer["id"])).output

@@ -1,4 +1,4 @@
-"""The commands. Each parses, asks the client, and shows; what went wrong is a sentence on stderr and an exit status.
+"""The commands for one task after the other, pools and limits. Each parses, asks the client, and shows.
 
 0: done. 1: refused, failed or unreachable. 2: wrong usage. 124: the time given had passed.
 """
@@ -8,99 +8,26 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, TextIO
 
 import click
 from click.shell_completion import get_completion_class
-from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from scheduler.sdk.cli import show
-from scheduler.sdk.cli.profile import of_process
+from scheduler.sdk.cli import many, show
+from scheduler.sdk.cli.base import answer, command, cronoq, err, out
 from scheduler.sdk.declarations import Dep, Priority, Task
-from scheduler.sdk.errors import ApiError, SchedulerError
 from scheduler.sdk.remote.answers import TaskInfo
 from scheduler.sdk.remote.client import Client
+
+__all__ = ["cronoq", "many"]
 
 BATCH_TASKS: Final = 200
 TIMED_OUT: Final = 124
 LOOK_S: Final = 1.0
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
-
-
-class State:
-    """What every command is given: a client made when it is needed, and how to answer."""
-
-    def __init__(self, url: str | None, token: str | None, profile: str | None) -> None:
-        self._asked = (url, token, profile)
-
-    def client(self) -> Client:
-        """The client of the server in question. Raises SchedulerError with what to set."""
-        found = of_process(*self._asked)
-        return Client(found.url, token=found.token)
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--url", help="Where the server is (CRONOQ_URL).")
-@click.option("--token", help="A token for it (CRONOQ_TOKEN).")
-@click.option("--profile", help="A profile of the configuration file (CRONOQ_PROFILE).")
-@click.version_option(package_name="cronoq-app", prog_name="cronoq")
-@click.pass_context
-def cronoq(context: click.Context, url: str | None, token: str | None, profile: str | None) -> None:
-    """Submit work to a cronoq server, look at it, and ask why it waits."""
-    context.obj = State(url, token, profile)
-
-
-def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
-    """A command with `--json`, whose errors are sentences."""
-
-    def decorate(function: Callable[..., None]) -> click.Command:
-        @cronoq.command(name, help=function.__doc__)
-        @click.option("--json", "as_json", is_flag=True, help="Answer with JSON, for programs.")
-        @click.pass_obj
-        def run(state: State, /, **options: Any) -> None:
-            try:
-                with state.client() as client:
-                    function(client, **options)
-            except ApiError as error:
-                _refuse(error, as_json=options["as_json"])
-            except SchedulerError as error:
-                err.print("[red]error:[/red] ", end="")
-                err.print(str(error), markup=False, soft_wrap=True)
-                sys.exit(1)
-
-        # The arguments and options that stand above the function belong to the command.
-        run.params[:0] = reversed(getattr(function, "__click_params__", []))
-        return run
-
-    return decorate
-
-
-def _refuse(error: ApiError, *, as_json: bool) -> None:
-    if as_json:
-        problem = {"code": error.code, "status": error.status, "detail": error.detail, "errors": error.errors}
-        click.echo(json.dumps({"error": problem | {"retryable": error.retryable}}))
-    else:
-        err.print("[red]error:[/red] ", end="")
-        err.print(error.detail, markup=False, soft_wrap=True)
-        for each in error.errors:
-            where = ".".join(str(step) for step in each.get("loc", ()))
-            if where and each.get("msg") != error.detail:
-                err.print(f"  {where}: {each.get('msg')}", markup=False, soft_wrap=True)
-        later = " (the same may work later)" if error.retryable else ""
-        err.print(f"  code {error.code}{later}", style="dim", markup=False)
-    sys.exit(1)
-
-
-def _answer(body: Any, text: RenderableType, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(body, ensure_ascii=False))
-    else:
-        out.print(text)
 
 
 @command("submit")
@@ -126,7 +53,7 @@ def submit(client: Client, *, payload: str | None, file: TextIO | None, lines: T
     fields = _fields(options)
     if lines is not None:
         accepted = _submit_lines(client, lines, fields, quiet=as_json)
-        _answer([dict(each.raw) for each in accepted], f"{len(accepted):,} tasks submitted.", as_json=as_json)
+        answer([dict(each.raw) for each in accepted], f"{len(accepted):,} tasks submitted.", as_json=as_json)
         return
     text = file.read() if file is not None else payload
     if text is None:
@@ -136,7 +63,7 @@ def submit(client: Client, *, payload: str | None, file: TextIO | None, lines: T
         _wait_for(client, [done.id], timeout=None, as_json=as_json)
         return
     word = "was there before" if done.duplicate else f"is {done.state}"
-    _answer(dict(done.raw), f"Task {done.id} {word}.", as_json=as_json)
+    answer(dict(done.raw), f"Task {done.id} {word}.", as_json=as_json)
 
 
 @command("get")
@@ -144,7 +71,7 @@ def submit(client: Client, *, payload: str | None, file: TextIO | None, lines: T
 def get(client: Client, *, task: int, as_json: bool) -> None:
     """Show a task with its attempts, and its result."""
     found = client.get(task)
-    _answer(dict(found.raw), show.task(found), as_json=as_json)
+    answer(dict(found.raw), show.task(found), as_json=as_json)
     if found.state == "succeeded" and not as_json:
         out.print_json(json.dumps(found.result))
 
@@ -162,7 +89,7 @@ def wait(client: Client, *, tasks: Sequence[int], timeout: float | None, as_json
 def why(client: Client, *, task: int, as_json: bool) -> None:
     """Say why a task is not running, what comes before it, and when it should start."""
     found = client.why(task)
-    _answer(dict(found.raw), show.why(found), as_json=as_json)
+    answer(dict(found.raw), show.why(found), as_json=as_json)
 
 
 @command("top")
@@ -172,7 +99,7 @@ def top(client: Client, *, once: bool, interval: float, as_json: bool) -> None:
     """Show pools and limits live, until Ctrl-C."""
     found = client.snapshot()
     if as_json or once or not out.is_terminal:
-        _answer(dict(found.raw), show.top(found.body), as_json=as_json)
+        answer(dict(found.raw), show.top(found.body), as_json=as_json)
         return
     with Live(show.top(found.body), console=out, screen=True, auto_refresh=False) as live:
         try:
@@ -188,7 +115,7 @@ def top(client: Client, *, once: bool, interval: float, as_json: bool) -> None:
 @click.option("--reason", default="", help="Why, for the others.")
 def pause(client: Client, *, pool: str, reason: str, as_json: bool) -> None:
     """Start nothing new in a pool; what runs goes on."""
-    _answer(dict(client.pause(pool, reason)), f"The pool {pool} is paused.", as_json=as_json)
+    answer(dict(client.pause(pool, reason)), f"The pool {pool} is paused.", as_json=as_json)
 
 
 @command("resume")
@@ -196,35 +123,14 @@ def pause(client: Client, *, pool: str, reason: str, as_json: bool) -> None:
 @click.option("--reason", default="", help="Why, for the others.")
 def resume(client: Client, *, pool: str, reason: str, as_json: bool) -> None:
     """Start again with what waits in a pool."""
-    _answer(dict(client.resume(pool, reason)), f"The pool {pool} runs.", as_json=as_json)
-
-
-@command("cancel")
-@click.argument("tasks", type=int, nargs=-1, required=True)
-@click.option("--reason", default="", help="Why, for the others.")
-def cancel(client: Client, *, tasks: Sequence[int], reason: str, as_json: bool) -> None:
-    """Cancel tasks: at once while they wait, by telling the attempt to stop while they run."""
-    for task in tasks:
-        done = client.cancel(task, reason)
-        word = "was told to stop" if done.requested else f"is {done.state}"
-        _answer(dict(done.raw), f"Task {task} {word}.", as_json=as_json)
-
-
-@command("replay")
-@click.argument("tasks", type=int, nargs=-1, required=True)
-@click.option("--reason", default="", help="Why, for the others.")
-def replay(client: Client, *, tasks: Sequence[int], reason: str, as_json: bool) -> None:
-    """Run failed, dead-lettered, shed or missed tasks afresh, under the same ids."""
-    for task in tasks:
-        done = client.replay(task, reason)
-        _answer(dict(done.raw), f"Task {task} is {done.state}.", as_json=as_json)
+    answer(dict(client.resume(pool, reason)), f"The pool {pool} runs.", as_json=as_json)
 
 
 @command("limits")
 def limits(client: Client, *, as_json: bool) -> None:
     """Show the shared limits, what is left of them, and how many wait for them."""
     found = client.resources()
-    _answer(found, show.limits(found), as_json=as_json)
+    answer(found, show.limits(found), as_json=as_json)
 
 
 @cronoq.command("completion")
@@ -309,7 +215,7 @@ def _wait_for(client: Client, tasks: Sequence[int], *, timeout: float | None, as
             found.append(client.wait(task, left_s))
             progress.advance(bar)
     for each in found:
-        _answer(dict(each.raw), show.state(f"{each.id} {each.state}"), as_json=as_json)
+        answer(dict(each.raw), show.state(f"{each.id} {each.state}"), as_json=as_json)
         if as_json:
             continue
         if each.state == "succeeded":

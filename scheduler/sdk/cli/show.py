@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from scheduler.sdk.remote.answers import TaskInfo, Why
+from scheduler.sdk.remote.answers import Operation, Preview, TaskInfo, Why
 
 CLASSES: Final = ("critical", "high", "normal", "low")
 TONES: Final = {
@@ -24,6 +24,8 @@ TONES: Final = {
     "paused": "yellow",
 }
 BAR_CELLS: Final = 12
+SAMPLE_TASKS: Final = 5
+"""Of a preview, how many are named."""
 MINUTE_S: Final = 60.0
 HOUR_S: Final = 3_600.0
 
@@ -73,6 +75,39 @@ def task(found: TaskInfo) -> RenderableType:
     if found.history:
         parts.append(attempts(found.history))
     return Group(*parts)
+
+
+def tasks(found: Sequence[TaskInfo]) -> RenderableType:
+    """Tasks, one in a line."""
+    if not found:
+        return "No task matches."
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("task", justify="right")
+    for column in ("state", "pool", "class", "kind", "attempts", "submitted", "key"):
+        table.add_column(column)
+    for each in found:
+        tried = f"{each.attempts} of {each.max_attempts}"
+        cells = (each.pool, each.priority, each.kind, tried, (each.created_at or "")[:19], each.key or "–")
+        table.add_row(str(each.id), state(each.state), *(Text(cell) for cell in cells))
+    return table
+
+
+def preview(found: Preview) -> RenderableType:
+    """What an operation would be done to."""
+    if not found.count:
+        return Text(f"Nothing to {found.kind} matches {found.filter}.")
+    some = ", ".join(map(str, found.sample[:SAMPLE_TASKS]))
+    more = ", …" if found.count > min(len(found.sample), SAMPLE_TASKS) else ""
+    return Group(
+        Text.assemble((f"{found.count:,}", "bold"), f" to {found.kind}: {found.filter}"), Text(f"  {some}{more}")
+    )
+
+
+def operation(found: Operation, done: str) -> RenderableType:
+    """How far an operation is; `done` is the word for a task that it was done to."""
+    line = f"Operation {found.id} is {found.state}: {found.applied:,} of {found.total:,} {done}"
+    skips = ", ".join(f"{count:,} {why.replace('_', ' ')}" for why, count in found.skips.items())
+    return Text(line + (f", {found.skipped:,} skipped ({skips})." if found.skipped else "."))
 
 
 def attempts(history: Sequence[Mapping[str, Any]]) -> Table:

@@ -51,6 +51,7 @@ def submission_of(task: Task, codec: Codec, *, group: str | None = None, join: s
         run=None if task.run is None else RunId(task.run),
         writes=task.effect == "write",
         max_cost_nano=_cost(task.max_cost_usd),
+        capability=task.capability,
         after=tuple(_dependencies(task)),
         group=group,
         join=_one_of(JoinPolicy, "join", join),

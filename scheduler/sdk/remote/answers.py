@@ -99,3 +99,79 @@ class Snapshot(Answer):
     seq: int
     as_of: str
     body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPage(Answer):
+    """Some tasks, newest first, without their attempts; go on with `next_cursor` until there is none."""
+
+    tasks: tuple[TaskInfo, ...] = ()
+    next_cursor: str | None = None
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Self:
+        """From JSON."""
+        tasks = tuple(TaskInfo.of(each) for each in body["tasks"])
+        return cls(raw=body, tasks=tasks, next_cursor=body.get("next_cursor"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview(Answer):
+    """What an operation would be done to: `count` tasks as of `as_of`, some of them in `sample`.
+
+    `filter` is how the filter was understood. Pass `as_of` and `shown=count` on when starting it, and no other tasks
+    than these are done.
+    """
+
+    kind: str
+    filter: str
+    count: int
+    sample: tuple[int, ...] | list[int] = ()
+    as_of: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation(Answer):
+    """Something that is done to many tasks: `state` is `starting`, `running`, `paused`, `aborted` or `done`.
+
+    Of `total` tasks, `applied` were done and `skipped` were not, for the reasons in `skips`; `left` are to come.
+    """
+
+    id: int
+    kind: str
+    state: str
+    filter: str = ""
+    total: int = 0
+    applied: int = 0
+    skipped: int = 0
+    left: int = 0
+    rate: float = 0.0
+    skips: Mapping[str, int] = field(default_factory=dict)
+    starts_at: str | None = None
+    finished_at: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is done."""
+        return self.state in ("done", "aborted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(Answer):
+    """An agent run. Of one that was just created only `id`, `state` and `duplicate` are known: its key was used before.
+
+    `caps` and `used` are what it may use and has used; `steps` are its tasks by state.
+    """
+
+    id: int
+    state: str
+    duplicate: bool = False
+    name: str = ""
+    key: str | None = None
+    reason: str = ""
+    goal: Any = None
+    result: Any = None
+    caps: Mapping[str, Any] = field(default_factory=dict)
+    used: Mapping[str, Any] = field(default_factory=dict)
+    steps: Mapping[str, int] = field(default_factory=dict)
+    checkpoint_version: int | None = None

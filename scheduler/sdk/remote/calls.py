@@ -28,6 +28,7 @@ PLAIN_FIELDS: Final[tuple[str, ...]] = (
     "duration_hint",
     "timeout",
     "resources",
+    "capability",
 )
 T = TypeVar("T")
 Json = Mapping[str, Any]
