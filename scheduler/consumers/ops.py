@@ -2,7 +2,7 @@
 
 It sends the newest frame when it differs from what the page shows, else a beat of at most 200 bytes every five seconds.
 It accepts only ``subscribe``, ``pause`` and ``resume``; every change to the system goes through a form instead. Session
-and permission are asked again every half minute.
+and permission are asked again every half minute (`consumers/rounds.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from urllib.parse import parse_qs
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from scheduler.consumers.access import Verdict, verdict
+from scheduler.consumers.access import Verdict, Watch, verdict
+from scheduler.consumers.rounds import rounds
 from scheduler.live.feed import feed
 from scheduler.live.frames import Frame, Key, beat, opening
 from scheduler.live.hub import Slot
@@ -24,7 +25,6 @@ from scheduler.live.pages import is_live
 
 BEAT_EVERY_S: Final = 5.0
 SEND_TIMEOUT_S: Final = 5.0
-ASK_AGAIN_S: Final = 30.0
 MESSAGE_BYTES_MAX: Final = 1024
 
 TRY_LATER: Final = 1013
@@ -37,7 +37,7 @@ class OpsConsumer(AsyncWebsocketConsumer):
 
     _slot: Slot
     _shown: Frame
-    _tasks: tuple[asyncio.Task[None], ...] = ()
+    _sender: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
         """Accept first, so that the page learns the close code instead of retrying for ever."""
@@ -63,7 +63,7 @@ class OpsConsumer(AsyncWebsocketConsumer):
         if text_data is None or len(text_data) > MESSAGE_BYTES_MAX:
             await self.close(TOO_BIG if text_data else BAD_REQUEST)
             return
-        if not self._tasks:
+        if self._sender is None:
             return
         match _command(text_data):
             case "pause":
@@ -81,10 +81,8 @@ class OpsConsumer(AsyncWebsocketConsumer):
             return
         self._shown = frame
         await self._send("".join([beat(frame, feed().age_s()), *opening(frame, seq=seq, shape=shape)]))
-        self._tasks = (
-            asyncio.create_task(self._keep_sending(), name="ops sender"),
-            asyncio.create_task(self._keep_asking(), name="ops access"),
-        )
+        self._sender = asyncio.create_task(self._keep_sending(), name="ops sender")
+        rounds().join(self, self._watch(), self._end)
 
     async def _resume(self) -> None:
         frame = await self._join()
@@ -102,17 +100,17 @@ class OpsConsumer(AsyncWebsocketConsumer):
 
     def _stop(self) -> None:
         feed().leave(self._slot)
-        for task in self._tasks:
-            if task is not asyncio.current_task():
-                task.cancel()
-        self._tasks = ()
+        rounds().leave(self)
+        if self._sender is not None and self._sender is not asyncio.current_task():
+            self._sender.cancel()
+        self._sender = None
 
-    # The two loops of a watch.
+    # The loop of a watch.
 
     async def _keep_sending(self) -> None:
         silence_s = 0.0
         clock = asyncio.get_running_loop().time
-        while self._tasks:
+        while self._sender is not None:
             waited_from_s = clock()
             frame = await self._slot.take(BEAT_EVERY_S - silence_s)
             silence_s += clock() - waited_from_s
@@ -121,14 +119,6 @@ class OpsConsumer(AsyncWebsocketConsumer):
                 sent = await self._send(beat(self._shown, feed().age_s()))
             if sent:
                 silence_s = 0.0
-
-    async def _keep_asking(self) -> None:
-        while self._tasks:
-            await asyncio.sleep(ASK_AGAIN_S)
-            answer = await self._verdict()
-            if answer is not Verdict.OK:
-                await self._end(answer)
-                return
 
     async def _show(self, frame: Frame) -> bool:
         changed = frame.since(self._shown) if frame is not self._shown else ""
@@ -148,13 +138,12 @@ class OpsConsumer(AsyncWebsocketConsumer):
             await asyncio.wait_for(self.close(code), SEND_TIMEOUT_S)
 
     async def _verdict(self) -> Verdict:
-        answer: Verdict = await database_sync_to_async(verdict)(self._session_key(), self._slot.key)
+        answer: Verdict = await database_sync_to_async(verdict)(self._watch())
         return answer
 
-    def _session_key(self) -> str | None:
+    def _watch(self) -> Watch:
         session = self.scope.get("session")
-        key: str | None = session.session_key if session is not None else None
-        return key
+        return Watch(session.session_key if session is not None else None, self._slot.key)
 
 
 def _first(question: dict[str, list[str]], name: str) -> str:

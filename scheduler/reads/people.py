@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from scheduler.store import people as store
 
 
 def tenant_of_account(user: int) -> str | None:
     """The slug of the tenant that an account is bound to; None: it is bound to none, and its permissions decide."""
     return store.load_binding(user)
+
+
+def tenants_of_accounts(users: Collection[int]) -> dict[int, str]:
+    """The slugs of the tenants that accounts are bound to; those that are bound to none are not there."""
+    return store.load_bindings(users)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from scheduler.policy.types import TenantId
@@ -14,6 +15,11 @@ def load_binding(user: int) -> str | None:
     """The slug of the tenant that an account is bound to; None: it is bound to none."""
     row = queries.fetch_one(_SQL["read_binding"], {"user": user})
     return None if row is None else str(row[0])
+
+
+def load_bindings(users: Collection[int]) -> dict[int, str]:
+    """The slugs of the tenants that accounts are bound to, by account."""
+    return dict(queries.fetch(_SQL["read_bindings"], {"users": queries.array(users)}))
 
 
 def bind(user: int, tenant: TenantId | None) -> None:

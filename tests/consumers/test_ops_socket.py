@@ -16,7 +16,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from cronoq_app.asgi import application
-from scheduler.consumers import ops
+from scheduler.consumers import ops, rounds
 from scheduler.live.feed import feed
 from scheduler.live.frames import Key
 from scheduler.live.newest import newest
@@ -108,7 +108,7 @@ def test_a_bound_account_watches_no_page_of_others_whatever_it_may_do(page: str,
 def test_an_account_that_is_bound_while_it_watches_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     cookie = cookie_of("view_console", "view_own_tenant")
     add_snapshot()
-    monkeypatch.setattr(ops, "ASK_AGAIN_S", 0.05)
+    monkeypatch.setattr(rounds, "ASK_AGAIN_S", 0.05)
 
     def bind() -> None:
         BoundAccount.objects.create(user=User.objects.get(), tenant_id=make_tenant("globex"))
@@ -269,7 +269,7 @@ def change_password() -> None:
 
 @pytest.mark.parametrize(("change", "code"), [(revoke, 4403), (sign_out, 4401), (change_password, 4401)])
 def test_an_open_socket_is_asked_again(change: Callable[[], None], code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ops, "ASK_AGAIN_S", 0.2)
+    monkeypatch.setattr(rounds, "ASK_AGAIN_S", 0.2)
     cookie = cookie_of("view_console")
     add_snapshot()
 
