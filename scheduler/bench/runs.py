@@ -9,8 +9,9 @@ from uuid import uuid4
 
 from asgiref.sync import sync_to_async
 
-from scheduler.bench.world import LIMIT, POOL, Reading, fresh_world, pool_id, progress, quantile
+from scheduler.bench.world import LIMIT, POOL, Reading, fresh_world, pool_id, progress
 from scheduler.policy.admission import Submission
+from scheduler.policy.figures import quantile
 from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.runs import Asked
 from scheduler.policy.types import LeasedTask, Outcome, TenantId, WorkerId

@@ -23,11 +23,11 @@ from scheduler.bench.world import (
     fresh_world,
     pool_id,
     progress,
-    quantile,
     submission,
     until,
 )
 from scheduler.engine.doorbell import ring
+from scheduler.policy.figures import quantile
 from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.types import WorkerId
 from scheduler.services import heartbeat

@@ -22,8 +22,9 @@ from asgiref.sync import sync_to_async
 from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
-from scheduler.bench.world import Reading, fill, fresh_world, progress, quantile
+from scheduler.bench.world import Reading, fill, fresh_world, progress
 from scheduler.models import Attempt, Pool, Task, Worker
+from scheduler.policy.figures import quantile
 from scheduler.services.tokens import create_token
 
 READY_WITHIN_S: Final = 60.0

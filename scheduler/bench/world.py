@@ -114,9 +114,3 @@ def progress(what: str, done: int, of: int) -> None:
     if sys.stderr.isatty():
         end = "\n" if done >= of else "\r"
         print(f"{what}: {done:,} of {of:,}", end=end, file=sys.stderr, flush=True)  # noqa: T201 - progress
-
-
-def quantile(values: list[float], fraction: float) -> float:
-    """The value below which `fraction` of the values lie (nearest rank)."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(fraction * len(ordered)))]

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import NamedTuple
+from math import ceil, nan
+from typing import Final, NamedTuple
 
 from scheduler.policy.types import PriorityClass
+
+SLACK: Final = 1e-9
+"""0.07 × 100 is a hair more than 7, and must not be an eighth."""
 
 
 class AttemptFigures(NamedTuple):
@@ -31,12 +35,18 @@ class Spread:
     p99: float | None = None
 
 
+def quantile(values: Sequence[float], part: float) -> float:
+    """The smallest of the values that at least this part of them do not exceed (nearest rank); NaN of none."""
+    ranked = sorted(values)
+    return ranked[max(0, ceil(part * len(ranked) - SLACK) - 1)] if ranked else nan
+
+
 def spread(values: Sequence[float]) -> Spread:
     """How these durations are spread."""
     if not values:
         return Spread()
     ranked = sorted(values)
-    p50, p90, p99 = (ranked[min(len(ranked) - 1, int(len(ranked) * part))] for part in (0.5, 0.9, 0.99))
+    p50, p90, p99 = (quantile(ranked, part) for part in (0.5, 0.9, 0.99))
     return Spread(sum(ranked) / len(ranked), p50, p90, p99)
 
 

@@ -19,12 +19,12 @@ from scheduler.engine.doorbell import ring
 from scheduler.engine.runner import Engine
 from scheduler.errors import CronoqError
 from scheduler.policy.admission import Submission
-from scheduler.policy.declarations import LimitSettings, PoolSettings
+from scheduler.policy.declarations import LimitSettings, PoolSettings, QuotaSettings
+from scheduler.policy.figures import quantile
 from scheduler.policy.types import ResourceKind, TaskId, TenantId
 from scheduler.replay.faults import ReplayRefused
 from scheduler.replay.provider import Provider
 from scheduler.replay.settings import Counts, LimitModel, Setup, TenantModel
-from scheduler.replay.summary import quantile
 from scheduler.replay.virtual import Fate, Played
 from scheduler.replay.world import Work
 from scheduler.services.pools import add_pool
@@ -68,7 +68,7 @@ class _Sent:
     lags_s: list[float] = field(default_factory=list)
 
     def notes(self, fates: list[Fate]) -> tuple[str, ...]:
-        late_s = quantile(sorted(self.lags_s), 0.95) if self.lags_s else 0.0
+        late_s = quantile(self.lags_s, 0.95) if self.lags_s else 0.0
         again = sum(fate.attempts - 1 for fate in fates)
         return (
             f"95 % of requests came at most {1e3 * late_s:.0f} ms of the clock late; {again:,} attempts were retries.",
@@ -91,16 +91,28 @@ def _lay(works: tuple[Work, ...], setup: Setup, speed: float, provider: Provider
         settings = PoolSettings(config=config, slots=pool.slots, slots_max=pool.slots)
         add_pool(name, "llm", settings, actor=ACTOR)
     return {
-        slug: TenantId(add_tenant(slug, weight=setup.tenants.get(slug, TenantModel()).weight, actor=ACTOR).id)
+        slug: _add_tenant(slug, setup.tenants.get(slug, TenantModel()), speed)
         for slug in dict.fromkeys(work.tenant for work in works)
     }
+
+
+def _add_tenant(slug: str, tenant: TenantModel, speed: float) -> TenantId:
+    quota = QuotaSettings(
+        start_rate=None if tenant.start_rate is None else tenant.start_rate * speed,
+        start_burst=None if tenant.start_rate is None else tenant.burst,
+        max_in_flight=tenant.max_in_flight,
+    )
+    return TenantId(add_tenant(slug, weight=tenant.weight, quota=quota, actor=ACTOR).id)
 
 
 def _limit(limit: LimitModel, speed: float) -> tuple[ResourceKind, LimitSettings]:
     if limit.counts is Counts.CONCURRENCY:
         return ResourceKind.SEMAPHORE, LimitSettings(permits=limit.permits, margin=0.0)
     rate = limit.per_minute / 60.0 * speed
-    return ResourceKind.TOKEN_BUCKET, LimitSettings(rate=rate, burst=limit.burst, margin=limit.margin)
+    ceilings = {p.label: part for p, part in limit.ceilings.items()} or None
+    return ResourceKind.TOKEN_BUCKET, LimitSettings(
+        rate=rate, burst=limit.burst, margin=limit.margin, ceilings=ceilings
+    )
 
 
 @asynccontextmanager

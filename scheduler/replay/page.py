@@ -46,8 +46,10 @@ def _section(summary: Summary) -> dict[str, object]:
     ]
     if len(summary.classes) > 1 and len(summary.tenants) > 1:
         tables.append(_table("Waits by class and tenant", WAIT_HEADINGS, [wait_cells(w) for w in summary.seats]))
-    uses = [use_cells(u) for u in (*summary.limits, *summary.pools)]
-    tables.append(_table("Use of limits and pools", USE_HEADINGS, uses))
+    uses = [use_cells(u) for u in (*summary.limits, *summary.pools, *summary.quotas)]
+    tables.append(_table("Use of limits, pools and quotas", USE_HEADINGS, uses))
+    if summary.declared:
+        tables.append(_table("Tenants as set", ("", "weight and quotas"), summary.declared))
     if summary.cost is not None:
         rows = [(tenant, dollars(nanos)) for tenant, nanos in summary.cost.by_tenant]
         tables.append(_table("Cost by tenant", ("", "cost"), [*rows, ("all", dollars(summary.cost.total))]))

@@ -77,7 +77,7 @@ def plots(summaries: Sequence[Summary]) -> list[Plot]:
     if any(s.wait_curve for s in shown):
         found.append(wait_curves([(s.name, s.wait_curve) for s in shown if s.wait_curve]))
     for n, summary in enumerate(shown):
-        uses = [(use.name, use.series) for use in (*summary.limits, *summary.pools)][:LINES_MAX]
+        uses = [(use.name, use.series) for use in (*summary.limits, *summary.pools, *summary.quotas)][:LINES_MAX]
         title = f"Use of what {summary.name} admits"
         found.append(over_time(f"use-{n}", title, uses, summary.series.bin_s, _percent))
     return found

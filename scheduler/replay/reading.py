@@ -13,7 +13,15 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from scheduler.policy.declarations import PERMITS_MAX, RATE_MAX, SLOTS_MAX, WEIGHT_MAX, fault_in_name, fault_in_slug
+from scheduler.policy.declarations import (
+    PERMITS_MAX,
+    QUEUED_MAX,
+    RATE_MAX,
+    SLOTS_MAX,
+    WEIGHT_MAX,
+    fault_in_name,
+    fault_in_slug,
+)
 from scheduler.policy.types import PriorityClass
 from scheduler.replay.faults import Faults, ReplayRefused
 from scheduler.replay.settings import ClassModel, Counts, LimitModel, PoolModel, Price, Setup, TenantModel
@@ -36,6 +44,8 @@ POOL_KEYS: Final = {
 RATES: Final = {"requests_per_minute": Counts.REQUESTS, "tokens_per_minute": Counts.TOKENS}
 SECONDS_MAX: Final = 86_400.0
 ENTRIES_MAX: Final = 1_000
+CEILING_MAX: Final = 0.99
+"""A class that must leave all of a bucket free could never start."""
 
 
 def read_file(path: Path) -> Tree:
@@ -136,8 +146,8 @@ class _Look:
             return default
         return number
 
-    def maybe(self, key: str, *, most: float) -> float | None:
-        return None if self.get(key) is None else self.number(key, 0.0, most=most)
+    def maybe(self, key: str, *, least: float = 0.0, most: float, whole: bool = False) -> float | None:
+        return None if self.get(key) is None else self.number(key, least, least=least, most=most, whole=whole)
 
     def choice(self, key: str, choices: tuple[str, ...]) -> str:
         value = self.get(key)
@@ -191,7 +201,7 @@ def _pool(look: _Look) -> PoolModel:
 def _limit(look: _Look) -> LimitModel:
     margin = look.number("margin", LimitModel(counts=Counts.REQUESTS).margin, most=0.5)
     given = [key for key in (*RATES, "concurrency") if look.get(key) is not None]
-    burst = look.maybe("burst", most=RATE_MAX)
+    burst, ceilings = look.maybe("burst", most=RATE_MAX), _ceilings(look)
     if len(given) != 1:
         look.fault("", "needs one of requests_per_minute, tokens_per_minute and concurrency")
         return LimitModel(counts=Counts.REQUESTS)
@@ -199,18 +209,47 @@ def _limit(look: _Look) -> LimitModel:
     if key == "concurrency":
         if burst is not None:
             look.fault("burst", "is of no use to a concurrency")
+        if ceilings:
+            look.fault("ceilings", "are of no use to a concurrency")
         return LimitModel(
             counts=Counts.CONCURRENCY, permits=int(look.number(key, 1, most=PERMITS_MAX, whole=True)), margin=0.0
         )
     per_minute = look.number(key, 0.0, most=RATE_MAX)
     at_once = max(1.0, per_minute / 60.0) if RATES[key] is Counts.REQUESTS else per_minute
     return LimitModel(
-        counts=RATES[key], per_minute=per_minute, burst=at_once if burst is None else burst, margin=margin
+        counts=RATES[key],
+        per_minute=per_minute,
+        burst=at_once if burst is None else burst,
+        margin=margin,
+        ceilings=ceilings,
     )
 
 
+def _ceilings(look: _Look) -> dict[PriorityClass, float]:
+    table = look.get("ceilings")
+    if table is None:
+        return {}
+    if not isinstance(table, Mapping):
+        look.fault("ceilings", "must be a table of classes, like ceilings.low=0.2")
+        return {}
+    inner = _Look(table, f"{look.place}ceilings.", look.faults)
+    found = {p: inner.number(p.label, 0.0, most=CEILING_MAX) for p in PriorityClass}
+    inner.unknown()
+    return {p: part for p, part in found.items() if part > 0.0}
+
+
 def _tenant(look: _Look) -> TenantModel:
-    return TenantModel(weight=look.number("weight", 1.0, most=WEIGHT_MAX), share=look.number("share", 1.0, most=1e6))
+    rate, burst = look.maybe("start_rate", most=RATE_MAX), look.maybe("start_burst", least=1.0, most=RATE_MAX)
+    in_flight = look.maybe("max_in_flight", most=QUEUED_MAX, whole=True)
+    if burst is not None and rate is None:
+        look.fault("start_burst", "goes with a start_rate; give both or neither")
+    return TenantModel(
+        weight=look.number("weight", 1.0, most=WEIGHT_MAX),
+        share=look.number("share", 1.0, most=1e6),
+        start_rate=rate,
+        start_burst=burst,
+        max_in_flight=None if in_flight is None else int(in_flight),
+    )
 
 
 def _class(look: _Look) -> ClassModel:

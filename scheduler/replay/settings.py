@@ -47,13 +47,17 @@ class PoolModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitModel:
-    """A shared limit. Requests and tokens: `per_minute`, `burst`. Concurrency: `permits`. `margin` is kept back."""
+    """A shared limit. Requests and tokens: `per_minute`, `burst`. Concurrency: `permits`. `margin` is kept back.
+
+    `ceilings` are the parts of the burst that a class must leave free.
+    """
 
     counts: Counts
     per_minute: float = 0.0
     burst: float = 0.0
     permits: int = 0
     margin: float = 0.02
+    ceilings: Mapping[PriorityClass, float] = field(default_factory=dict)
 
     def amount(self, request: Request) -> float:
         """What one request takes of it."""
@@ -67,10 +71,26 @@ class LimitModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantModel:
-    """A tenant's weight in fairness, and its part of the requests that name no tenant."""
+    """A tenant's weight in fairness, its own limits (None: none), and its part of the requests that name no tenant.
+
+    `start_rate` is starts per second, of up to `start_burst` at once (None: those of a second).
+    """
 
     weight: float = 1.0
     share: float = 1.0
+    start_rate: float | None = None
+    start_burst: float | None = None
+    max_in_flight: int | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether it has a limit of its own."""
+        return self.start_rate is not None or self.max_in_flight is not None
+
+    @property
+    def burst(self) -> float:
+        """How many starts its rate allows at once."""
+        return max(1.0, self.start_rate or 0.0) if self.start_burst is None else self.start_burst
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

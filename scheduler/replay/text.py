@@ -44,7 +44,7 @@ def comparison_cells(s: Summary) -> tuple[str, ...]:
 
 def held_up_by(summary: Summary) -> str:
     """What held work up longest."""
-    most = max((*summary.limits, *summary.pools), key=lambda use: use.holds_up, default=None)
+    most = max((*summary.limits, *summary.pools, *summary.quotas), key=lambda use: use.holds_up, default=None)
     return "nothing" if most is None or most.holds_up == 0.0 else f"{most.name} {percent(most.holds_up)}"
 
 
@@ -53,6 +53,7 @@ def _one(summary: Summary) -> list[str]:
     counts = (("refused", summary.refused), ("unfinished", summary.unfinished), ("failed", summary.failed))
     told = [f"{number:,} {what}" for what, number in counts if number]
     lines += [", ".join(told)] if told else []
+    lines += [f"{slug}: {words}" for slug, words in summary.declared]
     lines += summary.notes
     lines += ["", "Waits", *_table([WAIT_HEADINGS, *(wait_cells(w) for w in (*summary.classes, summary.total))])]
     lines += ["", *_table([("tenant", *WAIT_HEADINGS[1:]), *(wait_cells(w) for w in summary.tenants)])]
@@ -60,7 +61,7 @@ def _one(summary: Summary) -> list[str]:
         lines.append(f"and {summary.tenants_left_out:,} more tenants")
     if len(summary.classes) > 1 and len(summary.tenants) > 1:
         lines += ["", *_table([WAIT_HEADINGS, *(wait_cells(w) for w in summary.seats)])]
-    lines += ["", "Use", *_table([USE_HEADINGS, *(use_cells(u) for u in (*summary.limits, *summary.pools))])]
+    lines += ["", "Use", *_table([USE_HEADINGS, *map(use_cells, (*summary.limits, *summary.pools, *summary.quotas))])]
     lines += ["", "Objectives", *([f"  {objective_words(o)}" for o in summary.objectives] or ["  none set"])]
     lines += ["", f"Cost: {cost_words(summary)}", f"Forecasts: {calibration_words(summary.calibration)}"]
     for size in summary.sizes:

@@ -6,7 +6,8 @@ from decimal import Decimal
 from typing import Final
 
 from scheduler.policy.calibration import Report
-from scheduler.replay.summary import Objective, Summary, Use, Waits
+from scheduler.replay.summary import Objective, Summary, Waits
+from scheduler.replay.uses import Use
 
 MINUTE_S: Final = 60.0
 HOUR_S: Final = 3600.0

@@ -134,7 +134,7 @@ def set_stage(works: Iterable[Work], setup: Setup) -> Stage:
     scene = Scene(
         now=0.0,
         pools={i: PoolView(i, setup.pools[name].slots, 0) for name, i in pools.items()},
-        tenants={i: TenantView(i, setup.tenants.get(slug, TenantModel()).weight) for slug, i in tenants.items()},
+        tenants={i: _tenant(i, setup.tenants.get(slug, TenantModel())) for slug, i in tenants.items()},
         resources={i: _view(i, setup.limits[name]) for name, i in limits.items()},
         demands={DemandId(i): DemandView(DemandId(i), tuple(needs[name])) for name, i in pools.items()},
     )
@@ -160,4 +160,17 @@ def _view(i: ResourceId, limit: LimitModel) -> ResourceView:
         return ResourceView(i, ResourceKind.SEMAPHORE, float(limit.permits), 0.0, permits=limit.permits)
     full = limit.burst * (1.0 - limit.margin)
     rate = limit.per_minute / 60.0
-    return ResourceView(i, ResourceKind.TOKEN_BUCKET, full, 0.0, rate, limit.burst, margin=limit.margin)
+    critical, high, normal, low = (limit.ceilings.get(p, 0.0) for p in PriorityClass)
+    kind, ceilings = ResourceKind.TOKEN_BUCKET, (critical, high, normal, low)
+    return ResourceView(i, kind, full, 0.0, rate, limit.burst, margin=limit.margin, ceilings=ceilings)
+
+
+def _tenant(i: TenantId, tenant: TenantModel) -> TenantView:
+    return TenantView(
+        i,
+        tenant.weight,
+        start_rate=tenant.start_rate,
+        start_burst=tenant.burst,
+        start_level=tenant.burst,
+        max_in_flight=tenant.max_in_flight,
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import socket
 import threading
 from collections import Counter
@@ -13,7 +12,7 @@ import pytest
 
 from scheduler.demo.rehearsal import payments, tickets
 from scheduler.demo.rehearsal.campaign_cast import CAMPAIGN_STARTS, SESSIONS, TENANTS, cast, steps
-from scheduler.demo.rehearsal.figures import jain, quantile
+from scheduler.demo.rehearsal.figures import jain
 from scheduler.demo.rehearsal.progress import Progress
 from scheduler.demo.rehearsal.promises import Promise, Verdict, minutes
 
@@ -39,9 +38,6 @@ def test_all_kept_is_kept_and_nothing_promised_is_not() -> None:
 
 
 def test_figures() -> None:
-    assert quantile([3.0, 1.0, 2.0], 0.5) == 2.0
-    assert quantile([1.0], 0.95) == 1.0
-    assert math.isnan(quantile([], 0.5))
     assert jain([2.0, 2.0, 2.0]) == pytest.approx(1.0)
     assert jain([1.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
     assert jain([0.0, 0.0]) == 0.0

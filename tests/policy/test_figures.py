@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 import pytest
 
-from scheduler.policy.figures import AttemptFigures, Spread, adherence, busy_s, efficiency, spread
+from scheduler.policy.figures import AttemptFigures, Spread, adherence, busy_s, efficiency, quantile, spread
 from scheduler.policy.types import PriorityClass
 
 HIGH, LOW = PriorityClass.HIGH, PriorityClass.LOW
@@ -19,7 +21,19 @@ def attempt(
 def test_durations_are_told_by_mean_and_quantiles() -> None:
     assert spread([]) == Spread()
     assert spread([1.0]) == Spread(1.0, 1.0, 1.0, 1.0)
-    assert spread([float(n) for n in range(100)]) == Spread(49.5, 50.0, 90.0, 99.0)
+    assert spread([float(n) for n in range(100)]) == Spread(49.5, 49.0, 89.0, 98.0)
+
+
+def test_a_quantile_is_the_smallest_value_that_so_many_do_not_exceed() -> None:
+    assert quantile([3.0, 1.0, 2.0], 0.5) == 2.0
+    assert quantile([1.0], 0.95) == 1.0
+    assert isnan(quantile([], 0.5))
+    for count in (1, 7, 10, 100):
+        values = [float(n) for n in range(1, count + 1)]
+        for percent in range(101):
+            found = quantile(values, percent / 100)
+            assert 100 * sum(value <= found for value in values) >= percent * count
+            assert 100 * sum(value < found for value in values) <= percent * count
 
 
 def test_a_start_that_passed_a_better_one_counts_against_the_order() -> None:

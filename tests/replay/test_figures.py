@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from itertools import accumulate
 
 import pytest
 
@@ -13,6 +14,7 @@ from scheduler.replay.faults import ReplayRefused
 from scheduler.replay.judged import judge
 from scheduler.replay.settings import Price
 from scheduler.replay.summary import summarise
+from scheduler.replay.text import as_text
 from scheduler.replay.trace import Request, Trace
 from scheduler.replay.virtual import play
 from scheduler.replay.world import lay_out
@@ -55,6 +57,40 @@ def test_a_rate_limit_holds_work_up_and_is_named() -> None:
     assert found.sizes[0].limit == "requests"
     assert found.sizes[0].recommended < 32
     assert any("only wait" in words for words in found.sizes[0].words)
+
+
+def test_quotas_hold_up_their_tenant_alone_and_are_named() -> None:
+    words = ["tenants.a.share=1", "tenants.b.share=1", "tenants.b.weight=3"]
+    quota = ["tenants.a.start_rate=0.2", "tenants.a.start_burst=1", "tenants.a.max_in_flight=1"]
+    free, held = compare(bursts(), [setup(*words), setup(*words, *quota, name="held")])
+    waits = {w.who: w for w in held.tenants}
+    assert all(w.most == 0.0 for w in free.tenants)
+    assert waits["b"].most == 0.0
+    assert (waits["a"].p50 or 0.0) > 10.0
+    assert max(held.quotas[0].series) <= 1.0 + 1.0 / 0.2
+    assert [use.name for use in held.quotas] == ["a: start rate", "a: in flight"]
+    assert held.quotas[0].holds_up > 0.5
+    assert dict(held.declared) == {"a": "weight 1, 0.2 starts/s, 1 at once, 1 in flight", "b": "weight 3"}
+    text = as_text(bursts(), [free, held])
+    assert "a: start rate" in text
+    assert "a: weight 1, 0.2 starts/s" in text
+    assert free.quotas == ()
+
+
+def test_in_flight_is_never_above_the_quota() -> None:
+    words = ["tenants.a.share=1", "tenants.a.max_in_flight=2", *EXACT]
+    fates = play(lay_out(bursts(), setup(*words)), setup(*words)).fates
+    steps = sorted([(f.started_s or 0.0, 1) for f in fates] + [(f.ended_s or 0.0, -1) for f in fates])
+    assert max(accumulate(step for _, step in steps)) == 2
+
+
+def test_a_class_leaves_what_its_ceiling_says() -> None:
+    words = ["rpm=60", "limits.requests.burst=10", "limits.requests.margin=0", "limits.requests.ceilings.low=0.5"]
+    low = trace(*(Request(0.0, 1, 1, priority=PriorityClass.LOW) for _ in range(20)))
+    fates = play(lay_out(low, setup(*words)), setup(*words)).fates
+    assert sum(f.wait_s == 0.0 for f in fates) == 5
+    (found,) = compare(low, [setup(*words)])
+    assert found.limits[0].declared == "60 requests a minute, 10 at once, low leaves 50 %"
 
 
 def test_settings_that_differ_in_one_thing_see_the_same_traffic() -> None:

@@ -19,15 +19,14 @@ from tests.conftest import LiveDatabase
 from tests.replay.traffic import bursts, setup
 
 SPEED = 20.0
+OWN = ("tenants.a.weight=2", "tenants.a.start_rate=50", "tenants.a.max_in_flight=9", "limits.requests.ceilings.low=0.5")
 
 
 @pytest.mark.acceptance
 def test_a_live_replay_does_to_every_request_what_virtual_time_does(live_database: LiveDatabase) -> None:
     """One slot for all of a burst: whatever the machine does, no wait is shorter than in virtual time, none is lost."""
     trace = bursts(40, every_s=10.0)
-    named = setup(
-        "slots=1", "noise=0", "seconds_per_request=1", "rpm=600", "tpm=900000", "concurrency=5", "tenants.a.weight=2"
-    )
+    named = setup("slots=1", "noise=0", "seconds_per_request=1", "rpm=600", "tpm=900000", "concurrency=5", *OWN)
     (virtual,) = compare(trace, [named])
     live = asyncio.run(compare_live(trace, named, speed=SPEED, provider=None))
     assert (live.name, live.how) == ("base-live", "live at 20×")

@@ -10,7 +10,7 @@ import pytest
 from scheduler.policy.types import PriorityClass
 from scheduler.replay.faults import ReplayRefused
 from scheduler.replay.reading import parse_price, parse_setup, read_file, variant, with_words
-from scheduler.replay.settings import Counts, LimitModel, Price
+from scheduler.replay.settings import Counts, LimitModel, Price, TenantModel
 from tests.replay.traffic import setup
 
 WHOLE = """
@@ -28,8 +28,11 @@ margin = 0
 [limits.size]
 tokens_per_minute = 60000
 burst = 5000
+ceilings = {low = 0.25}
 [tenants.acme]
 weight = 3
+start_rate = 2
+max_in_flight = 4
 [classes.high]
 share = 1
 slo_s = 2
@@ -39,6 +42,9 @@ output_usd_per_mtok = "0.60"
 """
 
 
+LOW_LEAVES = {PriorityClass.LOW: 0.25}
+
+
 def test_a_file(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
     path.write_text(WHOLE, encoding="utf-8")
@@ -46,7 +52,11 @@ def test_a_file(tmp_path: Path) -> None:
     assert (found.pool, found.seed, found.by_content, list(found.pools)) == ("chat", 7, True, ["chat", "batch"])
     assert (found.needs("chat"), found.needs("batch")) == (("rate",), ())
     assert found.limits["rate"] == LimitModel(counts=Counts.REQUESTS, per_minute=120.0, burst=2.0, margin=0.0)
-    assert found.limits["size"] == LimitModel(counts=Counts.TOKENS, per_minute=60_000.0, burst=5_000.0)
+    assert found.limits["size"] == LimitModel(
+        counts=Counts.TOKENS, per_minute=60_000.0, burst=5_000.0, ceilings=LOW_LEAVES
+    )
+    assert found.tenants["acme"] == TenantModel(weight=3.0, start_rate=2.0, max_in_flight=4)
+    assert found.tenants["acme"].burst == 2.0
     assert found.classes[PriorityClass.HIGH].slo_s == 2.0
     assert found.price == Price(input=Decimal("0.15"), output=Decimal("0.60"))
 
@@ -75,6 +85,23 @@ def test_short_words_and_variants() -> None:
         (["classes.urgent.share=1"], "classes.urgent: there are critical"),
         (["tenants.ACME.weight=1"], "tenants.ACME: A slug has"),
         (["tenants.a.share=0"], "no tenant has a share"),
+        (["tenants.a.start_rate=fast"], "tenants.a.start_rate: 'fast' must be a number from 0"),
+        (
+            ["tenants.a.start_rate=1", "tenants.a.start_burst=0.5"],
+            "tenants.a.start_burst: '0.5' must be a number from 1",
+        ),
+        (["tenants.a.start_burst=5"], "tenants.a.start_burst: goes with a start_rate; give both or neither"),
+        (["tenants.a.max_in_flight=2.5"], "tenants.a.max_in_flight: '2.5' must be a whole number"),
+        (
+            ["rpm=60", "limits.requests.ceilings.low=1"],
+            "limits.requests.ceilings.low: '1' must be a number from 0 to 0.99",
+        ),
+        (
+            ["rpm=60", "limits.requests.ceilings.urgent=0.1"],
+            "requests.ceilings.urgent: is not known; there are: crit",
+        ),
+        (["rpm=60", "limits.requests.ceilings=0.1"], "limits.requests.ceilings: must be a table of classes"),
+        (["concurrency=2", "limits.concurrency.ceilings.low=0.1"], "ceilings: are of no use to a concurrency"),
         (["pools.llm=5"], "pools.llm: must be a table"),
         (["pools=5"], "pools: must be a table"),
         (["price=5"], "price: must be a table"),

@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from scheduler.demo.rehearsal.campaign_cast import STARTS_BURST, STARTS_PER_S, WIDTH, Session
-from scheduler.demo.rehearsal.figures import jain, quantile
+from scheduler.demo.rehearsal.figures import jain
 from scheduler.demo.rehearsal.promises import Promise
+from scheduler.policy.figures import quantile
 
 if TYPE_CHECKING:
     from scheduler.demo.rehearsal.campaign import Campaign

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-
-from scheduler.replay.summary import quantile as nearest_rank
-
-
-def quantile(values: Sequence[float], part: float) -> float:
-    """The smallest value that at least `part` of them do not exceed; NaN of none."""
-    return nearest_rank(sorted(values), part) if values else math.nan
 
 
 def jain(shares: Sequence[float]) -> float:
