@@ -16,6 +16,8 @@ from typing import Final
 TOLERANCE_DEFAULT_S: Final = 1.0
 HOLD_MIN_S: Final = 5.0
 HOLD_MAX_S: Final = 60.0
+SHORTEST_S: Final = 0.001
+"""What is expected to take no time needs its slot at least so long."""
 HELD_AFTER_S: Final = 60.0
 """A fixed start that is this late is not put before everything else any more: something other than a slot stops it."""
 
@@ -86,6 +88,17 @@ def first_room(wanted: Booking, booked: Sequence[Booking], *, slots: int) -> flo
     while (free_at := _first_full(Booking(start, start + length_s), booked, slots)) is not None:
         start = free_at
     return start
+
+
+def slots_spoken_for(booked: Iterable[Booking], *, now: float) -> int:
+    """How many slots bookings that have yet to start need at once. One whose time has come needs its slot now."""
+    delayed = [(max(now, b.starts_at), b.ends_at - b.starts_at) for b in booked]
+    changes = [change for at, length_s in delayed for change in ((at, 1), (at + max(length_s, SHORTEST_S), -1))]
+    busy = most = 0
+    for _, step in sorted(changes):
+        busy += step
+        most = max(most, busy)
+    return most
 
 
 def _first_full(wanted: Booking, booked: Iterable[Booking], slots: int) -> float | None:

@@ -12,6 +12,7 @@ from scheduler.policy.graph import EDGES_PER_TASK_MAX, ComesAfter, Links
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import PoolId, PriorityClass, TaskId, TenantId
 from scheduler.reads.task_lists import find_ids, read_filter
+from scheduler.reads.tenants import tenant_to_show
 from scheduler.store import control, graphs
 from scheduler.store import tasks as store
 from scheduler.store.tasks import AttemptRow, LeaseRow, TaskRow
@@ -90,7 +91,7 @@ def list_tasks(query: TaskQuery, tenant: TenantId | None, *, cursor: str | None,
     if query.filter is not None:
         return _list_filtered(query, tenant, before=before, rows_max=rows_max)
     wanted = store.TaskFilter(
-        tenant=_tenant(query.tenant, tenant),
+        tenant=tenant_to_show(query.tenant, tenant),
         pools=_pools(query.pools),
         states=query.states,
         priorities=query.priorities,
@@ -141,17 +142,6 @@ def _before(cursor: str | None) -> TaskId | None:
         detail = "This cursor is not one that a list gave out; begin again without it."
         raise Refused(detail, code="bad_cursor", errors=(FieldError(("cursor",), detail),))
     return TaskId(int(cursor))
-
-
-def _tenant(slug: str | None, tenant: TenantId | None) -> TenantId | None:
-    """The narrower of what the caller may see and what it asked for."""
-    if slug is None:
-        return tenant
-    found = control.load_tenants([slug]) if "\x00" not in slug else []
-    if not found or (tenant is not None and found[0].id != tenant):
-        detail = f"There is no tenant {slug!r}."
-        raise Refused(detail, code="unknown_tenant", errors=(FieldError(("tenant",), detail),))
-    return found[0].id
 
 
 def _pools(names: tuple[str, ...] | None) -> tuple[PoolId, ...] | None:

@@ -44,12 +44,15 @@ def tenant_detail(slug: str, only: TenantId | None) -> TenantDetail:
     return _details(found)[0]
 
 
-def tenant_to_show(slug: str) -> TenantId | None:
-    """The tenant that a list is narrowed to; None for an empty slug. Raises Refused for one that does not exist."""
+def tenant_to_show(slug: str | None, only: TenantId | None = None) -> TenantId | None:
+    """The narrower of what the caller may see (None: all tenants) and what it asked for (nothing: all it may see).
+
+    Raises Refused for a tenant that does not exist or that the caller may not see.
+    """
     if not slug:
-        return None
+        return only
     found = load_tenants([slug]) if "\x00" not in slug else []
-    if not found:
+    if not found or (only is not None and found[0].id != only):
         detail = f"There is no tenant {slug!r}."
         raise Refused(detail, code="unknown_tenant", errors=(FieldError(("tenant",), detail),))
     return found[0].id

@@ -6,13 +6,14 @@ workers reads it. Lowering never stops an attempt: it only means that nothing ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db import transaction
 
 from scheduler.policy.autoscale import Decision, PoolLoad, decide_slots
+from scheduler.policy.fixed_starts import Booking, slots_spoken_for
 from scheduler.policy.load import Counted, learn
 from scheduler.policy.mix import Mix, NamedLimit, learn_mix, limit_uses
 from scheduler.policy.scale_memory import ScaleMemory, Told
@@ -53,8 +54,9 @@ def autoscale() -> bool:
         if not due:
             return False
         work = store.load_work([pool.id for pool in due])
+        booked = store.load_booked({pool.id: pool.settings.reservation_horizon_s for pool in due})
         limits = {row.view.id: NamedLimit(row.name, row.view) for row in resource_store.load()}
-        chosen = [_choose(pool, work[pool.id], limits, now=now) for pool in due]
+        chosen = [_choose(pool, work[pool.id], booked.get(pool.id, ()), limits, now=now) for pool in due]
         changed = store.store([_kept(each) for each in chosen])
         for each in chosen:
             _tell(each)
@@ -67,7 +69,12 @@ def _is_due(pool: store.ScaledPool, now: float) -> bool:
 
 
 def _choose(
-    pool: store.ScaledPool, work: store.Work, limits: Mapping[ResourceId, NamedLimit], *, now: float
+    pool: store.ScaledPool,
+    work: store.Work,
+    booked: Sequence[Booking],
+    limits: Mapping[ResourceId, NamedLimit],
+    *,
+    now: float,
 ) -> _Chosen:
     before = pool.memory
     then = before.learned.counted
@@ -84,6 +91,7 @@ def _choose(
         arrivals_per_s=learned.arrivals_per_s,
         slo_s=pool.slo_s,
         limits=limit_uses(mix, _needs(mix), limits),
+        reserved=slots_spoken_for(booked, now=now),
         paused=pool.paused,
     )
     decision = decide_slots(load, pool.settings, before.track)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
 from scheduler.policy.autoscale import AutoscaleSettings
+from scheduler.policy.fixed_starts import HELD_AFTER_S, Booking
 from scheduler.policy.mix import Part
 from scheduler.policy.scale_memory import ScaleMemory, read_memory, write_memory
 from scheduler.policy.types import DemandId, PoolId, PriorityClass
@@ -18,6 +19,8 @@ from scheduler.store import queries
 _SQL: Final = queries.load("autoscale.sql")
 
 SAMPLE_WIDTH: Final = 20
+BOOKED_MAX: Final = 10_000
+"""Bookings of one pool that are looked at. A pool cannot have as many slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,20 @@ def _sampled(wanted: Sequence[tuple[PoolId, DemandId]]) -> dict[tuple[PoolId, De
     return {
         each: tuple(sum(column) / len(column) for column in zip(*asked, strict=True)) for each, asked in found.items()
     }
+
+
+def load_booked(horizons_s: Mapping[PoolId, float]) -> dict[PoolId, list[Booking]]:
+    """What fixed starts that have yet to start have booked, by pool, as far ahead as each pool looks."""
+    params = {
+        "pools": queries.array(horizons_s),
+        "horizons_s": queries.array(horizons_s.values()),
+        "held_after_s": HELD_AFTER_S,
+        "rows_max": BOOKED_MAX,
+    }
+    booked: dict[PoolId, list[Booking]] = defaultdict(list)
+    for pool, starts_at, ends_at in queries.fetch(_SQL["read_booked"], params):
+        booked[pool].append(Booking(starts_at, ends_at))
+    return booked
 
 
 def store(decided: Sequence[Decided]) -> set[PoolId]:

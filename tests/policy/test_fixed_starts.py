@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler.errors import Refused
 from scheduler.policy.admission import PoolTerms, Submission, admit
-from scheduler.policy.fixed_starts import Booking, OnMiss, first_room, fix, has_room, reservable_slots
+from scheduler.policy.fixed_starts import Booking, OnMiss, first_room, fix, has_room, reservable_slots, slots_spoken_for
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import PoolId
 
@@ -37,6 +37,19 @@ def test_the_time_that_is_named_has_room_and_no_earlier_one_has(
     assert has_room(Booking(at, at + length), booked, slots=slots)
     for earlier in range(int(wanted.starts_at), int(at)):
         assert not has_room(Booking(earlier, earlier + length), booked, slots=slots)
+
+
+@given(booked=st.lists(BOOKINGS, max_size=12))
+def test_as_many_slots_are_spoken_for_as_bookings_meet_at_their_fullest(booked: list[Booking]) -> None:
+    fullest = max((taken_at(moment + 0.5, booked) for moment in range(80)), default=0)
+    assert slots_spoken_for(booked, now=-1.0) == fullest
+
+
+def test_a_fixed_start_whose_time_has_come_needs_its_whole_time_from_now() -> None:
+    late, next_one = Booking(90.0, 95.0), Booking(103.0, 104.0)
+    assert slots_spoken_for([late, next_one], now=100.0) == 2
+    assert slots_spoken_for([late, next_one], now=98.0) == 1
+    assert slots_spoken_for([Booking(5.0, 5.0)], now=0.0) == 1, "also one that is expected to take no time"
 
 
 def test_at_least_one_slot_may_be_promised() -> None:

@@ -62,6 +62,22 @@ def test_a_backlog_gets_slots_and_says_why() -> None:
     assert found.says == ("10 = 300 waiting × 1 s each ÷ 30 s to clear them.", "From 6 to 10 now.")
 
 
+def test_slots_for_fixed_starts_ahead_are_there_before_them() -> None:
+    make_scaled(slots=8)
+    tenant = make_tenant()
+    soon = {"start_in_s": 30.0, "tolerance_s": 1.0, "duration_hint_s": 10.0}
+    submit_tasks(tenant, 3, **soon)
+    submit_tasks(tenant, 2, **{**soon, "start_in_s": 45.0})
+    submit_tasks(tenant, 4, **{**soon, "start_in_s": 600.0})  # beyond what the pool looks ahead
+    submit_tasks(tenant, 5, start_in_s=30.0)  # a delay is no promise
+    autoscale()
+    found = pool_scale("p")
+    assert found.desired >= 3, "as many as start at once, and not five: the two later ones take the same slots"
+    assert found.view is not None
+    assert (found.view["wanted"], found.view["reserved"]) == (3, 3)
+    assert "and 3 for fixed starts ahead" in found.says[0]
+
+
 def test_pools_with_fixed_slots_cost_nothing_and_stay(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
     add_pool("p", "python", PoolSettings(slots=3), actor="ada")
     submit_tasks(make_tenant(), 300)

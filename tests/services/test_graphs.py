@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from scheduler.errors import Conflict, Refused
-from scheduler.models import Task, TaskEdge, TaskGroup, TaskPayload
+from scheduler.models import Run, Task, TaskEdge, TaskGroup, TaskPayload
 from scheduler.policy.admission import RetrySettings, Submission
 from scheduler.policy.graph import Dependency, EdgeCondition, JoinPolicy
+from scheduler.policy.runs import Asked
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import FailureClass, PoolId, TaskId, TenantId
+from scheduler.reads.upstream import with_upstream
 from scheduler.services.cancel import cancel
 from scheduler.services.graphs import tend
 from scheduler.services.replay import replay
+from scheduler.services.runs import create_run
 from scheduler.services.submit import Accepted, submit, submit_batch
 from tests.support.work import HandWorker, make_pool, make_tenant, state_of
 
@@ -363,3 +367,33 @@ def test_a_member_that_was_missed_is_stopped_by_the_sweep(world: World) -> None:
     TaskPayload.objects.filter(task_id=late.id).update(group_id=TaskGroup.objects.get().pk)
     tend()
     assert world.states("late") == ["cancelled"]
+
+
+def test_steps_of_a_run_join_with_the_names_of_what_is_missing(world: World) -> None:
+    run = create_run(world.tenant, "{}", asked=Asked(max_width=8)).id
+    world.batch(
+        *(node(key, group="g", join=JoinPolicy.BEST_EFFORT, run=run) for key in "abc"),
+        node("join", *((key, C) for key in "abc"), run=run),
+    )
+    assert set(world.run()) == {"a", "b", "c"}
+    world.fail("b")
+    world.succeed("a", "c")
+    (joined,) = with_upstream(world.worker.start())
+    assert joined.of_run
+    told = json.loads(str(joined.upstream))
+    states = {key: each["state"] for key, each in told.items()}
+    assert states == {"a": "succeeded", "b": "dead_lettered", "c": "succeeded"}, "the miss is named as what it is"
+    assert (told["a"]["result"], told["b"]["result"]) == ("done", None)
+
+
+def test_the_first_failure_among_steps_of_a_run_ends_their_group_and_not_the_run(world: World) -> None:
+    run = create_run(world.tenant, "{}", asked=Asked(max_width=2)).id
+    world.batch(*(node(key, run=run, **FAST) for key in "abc"), node("d", "a", run=run, **FAST), node("other", run=run))
+    assert len(world.run()) == 2
+    first, second = world.leased
+    world.fail(str(first))
+    assert world.states("d") == ["cancelled"]
+    world.succeed(str(second))
+    assert world.states(str(second)) == ["cancelled"], "it ran, and was told to stop"
+    assert sorted(world.states("a b c")) == ["cancelled", "cancelled", "dead_lettered"]
+    assert (Run.objects.get().state, set(world.run())) == ("active", {"other"}), "its other steps go on"

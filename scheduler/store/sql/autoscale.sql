@@ -52,6 +52,21 @@ CROSS JOIN LATERAL (
     LIMIT %(width)s
 ) t;
 
+-- name: read_booked
+-- What fixed starts that have yet to start have booked of each pool, from now to its horizon. One that is so late that
+-- no slot is kept for it any more is waiting work like other.
+SELECT p.pool_id, extract(epoch FROM f.starts_at)::float8, extract(epoch FROM f.ends_at)::float8
+FROM unnest(%(pools)s::bigint[], %(horizons_s)s::float8[]) AS p(pool_id, horizon_s)
+CROSS JOIN LATERAL (
+    SELECT b.task_id, b.starts_at, b.ends_at FROM fixed_start b
+    WHERE b.pool_id = p.pool_id AND b.starts_at > statement_timestamp() - make_interval(secs => %(held_after_s)s)
+      AND b.starts_at <= statement_timestamp() + make_interval(secs => p.horizon_s)
+    ORDER BY b.starts_at, b.task_id
+    LIMIT %(rows_max)s
+) f
+JOIN task t ON t.id = f.task_id
+WHERE t.state IN ('blocked', 'scheduled', 'ready') AND t.attempts = 0;
+
 -- name: store_scales
 -- Keep the decisions, and give local pools their slots, within bounds that may have been edited meanwhile. A pool that
 -- is not autoscaled any more keeps what it has. Returns the pools that changed.
