@@ -16,4 +16,5 @@ STORAGES = {
 }
 STATIC_ROOT = None  # type: ignore[assignment]  # nothing is collected
 WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = True  # found when asked for: each test's client would look through them all beforehand
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -67,10 +67,10 @@ def signed_in(person: Callable[[str], User]) -> SignIn:
 
 @pytest.fixture
 def with_permissions(db: None) -> WithPermissions:
-    """Signs in somebody who holds exactly these, named with their app."""
+    """Signs in somebody who from then on holds exactly these, named with their app."""
 
     def sign_in(permissions: set[str]) -> Client:
-        user = User.objects.create_user("somebody", password=PASSWORD)
+        user, _ = User.objects.get_or_create(username="somebody")
         codenames = {name.removeprefix("scheduler.") for name in permissions}
         user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
         client = Client()
