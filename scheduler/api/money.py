@@ -9,7 +9,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from scheduler.api.access import ADMIN, READ, caller_of
-from scheduler.api.answers import In, Out, once_per_key, respond
+from scheduler.api.answers import In, once_per_key, respond
 from scheduler.api.fields import PROBLEMS, Moment, Problem, Text
 from scheduler.api.money_schemas import (
     AlertsOut,
@@ -21,14 +21,10 @@ from scheduler.api.money_schemas import (
     PriceIn,
     PriceOut,
     PricesOut,
-    TargetIn,
-    TargetOut,
-    TargetsOut,
     present_alert,
     present_budget,
     present_cost,
     present_price,
-    present_target,
 )
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
@@ -40,10 +36,8 @@ from scheduler.reads.money import (
     list_alerts,
     list_budgets,
     list_prices,
-    list_targets,
 )
 from scheduler.reads.tasks import ID_MAX
-from scheduler.services.alerts import add_target, remove_target
 from scheduler.services.budgets import edit_budget
 from scheduler.services.price_list import add_price, edit_price
 
@@ -150,45 +144,3 @@ def get_alerts(request: HttpRequest, query: Query[AlertQuery]) -> HttpResponse:
     rows = list_alerts(caller_of(request).tenant_id, before=query.before, rows_max=query.limit)
     more = rows[-1].id if len(rows) == query.limit else None
     return respond(200, AlertsOut(alerts=[present_alert(row) for row in rows], next_before=more))
-
-
-@router.get(
-    "/alert-targets", auth=ADMIN, operation_id="list_alert_targets", response={200: TargetsOut, PROBLEMS: Problem}
-)
-@in_pool
-def get_targets(request: HttpRequest) -> HttpResponse:
-    """Where alerts are posted."""
-    return respond(200, TargetsOut(targets=[present_target(row) for row in list_targets()]))
-
-
-@router.post(
-    "/alert-targets", auth=ADMIN, operation_id="add_alert_target", response={201: TargetOut, PROBLEMS: Problem}
-)
-@in_pool
-def post_target(request: HttpRequest, body: TargetIn) -> HttpResponse:
-    """Have alerts posted to a URL, signed. The secret is in this answer and nowhere else."""
-
-    def act() -> tuple[int, TargetOut]:
-        actor = caller_of(request).actor
-        return 201, present_target(
-            *add_target(body.url, tenant=body.tenant, actor=actor, reason=body.reason, source="api")
-        )
-
-    return once_per_key(request, act, kept=_without_secret, rings=False)
-
-
-@router.delete(
-    "/alert-targets/{target_id}",
-    auth=ADMIN,
-    operation_id="remove_alert_target",
-    response={204: None, PROBLEMS: Problem},
-)
-@in_pool
-def delete_target(request: HttpRequest, target_id: int) -> HttpResponse:
-    """Post no more alerts there."""
-    remove_target(target_id if 0 < target_id <= ID_MAX else 0, actor=caller_of(request).actor, source="api")
-    return HttpResponse(status=204)
-
-
-def _without_secret(body: Out) -> Out:
-    return body.model_copy(update={"secret": None})

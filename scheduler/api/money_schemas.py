@@ -10,7 +10,7 @@ from pydantic import Field
 from scheduler.api.answers import In, Out, at, moment
 from scheduler.api.fields import Moment, Number, Reason, Text, Usd, Version
 from scheduler.api.money_fields import nano, usd
-from scheduler.policy.books import AlertRow, CostRow, PriceRow, PriceSettings, TargetRow
+from scheduler.policy.books import AlertRow, CostRow, PriceRow, PriceSettings
 from scheduler.policy.money import format_usd, parse_usd
 from scheduler.reads.money import BudgetDetail, CostReport
 
@@ -260,8 +260,6 @@ class AlertOut(Out):
     period_start: datetime | None
     period_end: datetime | None
     at: datetime
-    told_at: datetime | None = Field(description="When all its targets had taken it")
-    fault: str | None = Field(description="Why it could not be told yet, or at all")
 
 
 class AlertsOut(Out):
@@ -284,34 +282,4 @@ def present_alert(row: AlertRow) -> AlertOut:
         period_start=at(row.period_start),
         period_end=at(row.period_end),
         at=moment(row.at),
-        told_at=at(row.told_at),
-        fault=row.fault or None,
     )
-
-
-class TargetIn(In):
-    """Where to post alerts."""
-
-    url: Text
-    tenant: Text | None = Field(None, description="Only alerts of this tenant; else all of them")
-    reason: Reason = ""
-
-
-class TargetOut(Out):
-    """Where alerts are posted. `secret` signs them (Standard Webhooks); it is told once."""
-
-    id: int
-    tenant: str | None
-    url: str
-    secret: str | None = None
-
-
-class TargetsOut(Out):
-    """Where alerts are posted."""
-
-    targets: list[TargetOut]
-
-
-def present_target(row: TargetRow, secret: str | None = None) -> TargetOut:
-    """The target as it is sent."""
-    return TargetOut(id=row.id, tenant=row.tenant, url=row.url, secret=secret)

@@ -22,6 +22,9 @@ class WebhookIn(In):
     url: Text
     events: Events
     tenant: Text | None = None
+    every_tenant: bool = Field(
+        default=False, strict=True, description="Events of all tenants, and alerts of limits, which are nobody's own"
+    )
     reason: Reason = ""
 
 
@@ -46,7 +49,7 @@ class WebhookOut(Out):
     """A webhook. `cursor`: the `seq` up to which everything arrived. Its secret is shown only when it is made."""
 
     id: int
-    tenant: str
+    tenant: str | None = Field(description="Null: of every tenant")
     url: str
     events: list[str]
     state: Literal["active", "paused", "disabled"]

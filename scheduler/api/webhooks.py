@@ -25,11 +25,13 @@ from scheduler.api.webhook_schemas import (
     present_new,
     present_webhook,
 )
+from scheduler.errors import FieldError, Forbidden, Refused
 from scheduler.policy.types import TenantId
 from scheduler.policy.webhooks import Standing
 from scheduler.reads.tasks import ID_MAX, PAGE_MAX
 from scheduler.reads.webhooks import deliveries_of, find_webhook, list_webhooks
 from scheduler.services.changes import Author
+from scheduler.services.tokens import Principal
 from scheduler.services.webhooks import (
     NewSecret,
     add_webhook,
@@ -53,6 +55,15 @@ def _scope(request: HttpRequest) -> TenantId | None:
     return caller_of(request).tenant_id
 
 
+def _check_everywhere(caller: Principal, named: str | None) -> None:
+    """Raise Forbidden for a tenant's own token, Refused when a tenant is named as well."""
+    if caller.tenant_id is not None:
+        raise Forbidden("Only a token of every tenant has the events of every tenant.", code="needs_all_tenants")
+    if named is not None:
+        detail = "Name a tenant or ask for every tenant, not both."
+        raise Refused(detail, code="bad_webhook", errors=(FieldError(("every_tenant",), detail),))
+
+
 def _author(request: HttpRequest, reason: str) -> Author:
     return Author(caller_of(request).actor, "api", reason)
 
@@ -71,7 +82,9 @@ def get_webhooks(request: HttpRequest, wanted: Query[PageIn]) -> HttpResponse:
 @in_pool
 def post_webhook(request: HttpRequest, body: WebhookIn) -> HttpResponse:
     """Have events posted to a URL, signed, from now on. The secret is shown this once."""
-    tenant = tenant_for_submit(caller_of(request), body.tenant)
+    tenant = None if body.every_tenant else tenant_for_submit(caller_of(request), body.tenant)
+    if body.every_tenant:
+        _check_everywhere(caller_of(request), body.tenant)
 
     def act() -> tuple[int, Out]:
         return 201, _with_secret(add_webhook(tenant, body.url, tuple(body.events), _author(request, body.reason)))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from scheduler.engine.forecaster import Forecaster
 from scheduler.engine.herald import Herald
-from scheduler.engine.messenger import Messenger
 from scheduler.engine.operator import Operator
 from scheduler.engine.postman import Postman
 from scheduler.engine.timekeeper import Timekeeper
@@ -26,7 +25,6 @@ class Sidelines:
         self._timekeeper = Timekeeper(engine)
         self._forecaster = Forecaster(engine)
         self._herald = Herald(engine)
-        self._messenger = Messenger(engine)
         self._postman = Postman(engine)
         self._operator = Operator(engine)
 
@@ -36,7 +34,6 @@ class Sidelines:
             "schedules": self._timekeeper.once,
             "forecast": self._forecaster.once,
             "events": self._herald.once,
-            "messages": self._messenger.once,
             "webhooks": self._postman.once,
             "operations": self._operator.once,
         }
@@ -50,6 +47,5 @@ class Sidelines:
         self._timekeeper.close()
         self._forecaster.close()
         self._herald.close()
-        self._messenger.close()
         self._operator.close()
         await self._postman.close()

@@ -47,16 +47,24 @@ class Event(_Told):
 
     class Meta:
         db_table = "event"
-        # store/sql/events.sql: read_events_of_tenant
-        indexes = [Index(name="event_by_tenant", fields=["tenant_id", "seq"])]
+        indexes = [
+            # store/sql/events.sql: read_events_of_tenant
+            Index(name="event_by_tenant", fields=["tenant_id", "seq"]),
+            # store/sql/events.sql: read_alerts
+            Index(name="event_alerts", fields=["seq"], condition=Q(type__startswith="alert.")),
+        ]
 
 
 class EventMark(models.Model):
-    """The newest place that was given, and the newest that was forgotten. Whoever holds the row gives places."""
+    """The newest place that was given, and the newest that was forgotten, of all and of alerts alone.
+
+    Whoever holds the row gives places.
+    """
 
     id = models.SmallIntegerField(primary_key=True)
     last_seq = models.BigIntegerField()
     pruned_seq = models.BigIntegerField()
+    pruned_alert_seq = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         db_table = "event_mark"
@@ -76,11 +84,13 @@ class EventListener(models.Model):
 class Webhook(models.Model):
     """A URL that events are posted to, in order: `cursor` is the place up to which they arrived.
 
+    Of one tenant, or (`tenant` NULL) of all of them and of what concerns none in particular.
+
     `salt` leads to the secret, together with the installation's own key. `sending_to`: the end of what was posted last
     and not confirmed, which is posted again as it was.
     """
 
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, null=True)
     url = models.CharField(max_length=2000)
     events = ArrayField(models.CharField(max_length=40))
     salt = models.BinaryField()

@@ -171,10 +171,7 @@ class Price(models.Model):
 
 
 class Alert(models.Model):
-    """A budget has reached a part of its limit: once per threshold and period. What is left to do is to tell it.
-
-    `next_at` is when it is told (again); NULL once it was, or when nobody listens any more.
-    """
+    """A budget has reached a part of its limit: once per threshold and period. It is told as an event."""
 
     scope = models.CharField(max_length=6)
     scope_id = models.BigIntegerField()
@@ -184,10 +181,6 @@ class Alert(models.Model):
     limit_nano = models.BigIntegerField()
     spent_nano = models.BigIntegerField()
     at = models.DateTimeField(db_default=Now())
-    tries = models.SmallIntegerField(default=0, db_default=0)
-    next_at = models.DateTimeField(null=True, db_default=Now())
-    told_at = models.DateTimeField(null=True)
-    fault = models.CharField(max_length=300, blank=True, db_default="")
 
     class Meta:
         db_table = "alert"
@@ -196,23 +189,6 @@ class Alert(models.Model):
             UniqueConstraint(name="alert_once_per_threshold", fields=["budget_id", "threshold"]),
         ]
         indexes = [
-            # store/sql/alerts.sql: take_due
-            Index(name="alert_due", fields=["next_at"], condition=Q(next_at__isnull=False)),
             # store/sql/alerts.sql: read_alerts
             Index(name="alert_by_tenant", fields=["tenant_id", "-id"]),
-        ]
-
-
-class AlertTarget(models.Model):
-    """Where alerts are posted, signed with `secret`: a tenant's own, or (`tenant_id` NULL) those of everybody."""
-
-    tenant_id = models.BigIntegerField(null=True)
-    url = models.CharField(max_length=2000)
-    secret = models.CharField(max_length=100)
-    created_at = models.DateTimeField(db_default=Now(), editable=False)
-
-    class Meta:
-        db_table = "alert_target"
-        constraints = [
-            UniqueConstraint(name="alert_target_per_url", fields=["tenant_id", "url"], nulls_distinct=False),
         ]

@@ -59,8 +59,6 @@ class AlertRow(NamedTuple):
     at: float
     period_start: float | None
     period_end: float | None
-    told_at: float | None
-    fault: str
 
 
 class TopUpRow(NamedTuple):
@@ -74,11 +72,3 @@ class TopUpRow(NamedTuple):
     actor: str
     reason: str
     in_force: bool
-
-
-class TargetRow(NamedTuple):
-    """Where alerts are posted; `tenant` None: those of everybody."""
-
-    id: int
-    tenant: str | None
-    url: str

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from scheduler.errors import FieldError
+from scheduler.policy.alerts import Alert
 from scheduler.policy.destinations import Network, fault_in_url
 from scheduler.policy.states import TaskState
 
@@ -21,9 +22,10 @@ GIVE_UP_AFTER_S: Final = 3 * 86_400.0
 """How long a receiver may fail before its webhook is switched off."""
 DOUBLINGS_MAX: Final = 20
 
+TRANSITION_PREFIX: Final = "task."
 ALERTS: Final = "alert"
 """Stands for every event whose name begins so."""
-EVENT_NAMES: Final = (*(f"task.{state}" for state in TaskState), ALERTS)
+EVENT_NAMES: Final = (*(f"{TRANSITION_PREFIX}{state}" for state in TaskState), ALERTS, *Alert)
 
 
 class Standing(StrEnum):
@@ -77,6 +79,11 @@ def faults_in_webhook(url: str, events: Sequence[str], allowed: Sequence[Network
     if unknown:
         found.append(FieldError(("events",), f"There is no event {unknown[0]!r}; there are {', '.join(EVENT_NAMES)}."))
     return tuple(found)
+
+
+def wants_transitions(events: Sequence[str]) -> bool:
+    """Whether a webhook that asked for these gets any transition; alerts are told whoever listens."""
+    return any(name.startswith(TRANSITION_PREFIX) for name in events)
 
 
 def wants(events: Sequence[str], event_type: str) -> bool:

@@ -24,7 +24,8 @@ class Bounds:
 
 def bounds(tenant: TenantId | None) -> Bounds:
     """For the events of one tenant, or of all."""
-    return Bounds(*store.load_bounds(store.EVERYONE if tenant is None else tenant))
+    found = store.load_bounds(tenant)
+    return Bounds(found.last, found.kept_from)
 
 
 def events_after(tenant: TenantId | None, after: int, *, events_max: int = EVENTS_MAX) -> list[Event]:

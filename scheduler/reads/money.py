@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.errors import FieldError, NotFound, Refused
-from scheduler.policy.books import AlertRow, CostRow, PriceRow, TargetRow
+from scheduler.policy.books import AlertRow, CostRow, PriceRow
 from scheduler.policy.budget_words import TaskCost
 from scheduler.policy.pace import BudgetState, projected, runs_out_at, state_of
 from scheduler.policy.periods import period_at
@@ -141,11 +141,6 @@ def cost_report(
 def list_alerts(only: TenantId | None, *, before: int | None, rows_max: int) -> list[AlertRow]:
     """Alerts, newest first."""
     return alert_store.load_alerts(tenant=only, before=before, rows_max=rows_max)
-
-
-def list_targets() -> list[TargetRow]:
-    """Where alerts are posted."""
-    return alert_store.load_targets()
 
 
 def list_prices(model: str | None) -> list[PriceRow]:

@@ -13,8 +13,16 @@ from typing import Final
 import orjson
 from django.db import transaction
 
+from scheduler.policy.alerts import Alert
 from scheduler.policy.types import TenantId
-from scheduler.policy.webhooks import EVENTS_PER_POST_MAX, Standing, SwitchOff, decide_after_failure, wants
+from scheduler.policy.webhooks import (
+    EVENTS_PER_POST_MAX,
+    Standing,
+    SwitchOff,
+    decide_after_failure,
+    wants,
+    wants_transitions,
+)
 from scheduler.services.changes import Author, record
 from scheduler.services.events import RETURN_S, announce
 from scheduler.services.webhooks import secret_of
@@ -35,7 +43,7 @@ class Stretch:
     """Events to post: from behind `cursor` up to `last`. `message_id` is the same each time it is tried."""
 
     webhook: int
-    tenant: TenantId
+    tenant: TenantId | None
     url: str
     secret: bytes
     body: bytes
@@ -68,9 +76,11 @@ def next_stretch(webhook: int) -> Stretch | None:
         row = store.lock(webhook, None)
         if row is None or row.standing is not Standing.ACTIVE or row.due_at > row.now:
             return None
-        _, kept_from = event_store.load_bounds(row.tenant)
-        start = max(row.cursor, kept_from)
-        found = event_store.load(row.tenant, after=start, events_max=EVENTS_LOOKED_AT_MAX)
+        all_of_them = wants_transitions(row.events)
+        bounds = event_store.load_bounds(row.tenant)
+        start = max(row.cursor, bounds.kept_from if all_of_them else bounds.alerts_from)
+        load = event_store.load if all_of_them else event_store.load_alerts
+        found = load(row.tenant, after=start, events_max=EVENTS_LOOKED_AT_MAX)
         if row.sending_to is not None and row.sending_to > start:
             found = [event for event in found if event.seq <= row.sending_to]
         chosen = [event for event in found if wants(row.events, event.type)][:EVENTS_PER_POST_MAX]
@@ -128,9 +138,10 @@ def delivered(stretch: Stretch, attempted: Attempted) -> None:
 
 
 def _switched_off(stretch: Stretch, why: str) -> None:
-    event_store.listen_no_longer(stretch.tenant, seconds=RETURN_S)
+    owner = event_store.EVERYONE if stretch.tenant is None else stretch.tenant
+    event_store.listen_no_longer(owner, seconds=RETURN_S)
     data = {"webhook": stretch.webhook, "url": stretch.url, "why": why, "cursor": stretch.cursor}
-    announce(stretch.tenant, "alert.webhook_disabled", data)
+    announce(stretch.tenant, Alert.WEBHOOK_DISABLED, data)
     before, after = {"state": Standing.ACTIVE.value}, {"state": Standing.DISABLED.value, "why": why}
     record(SYSTEM, "webhook.disable", f"webhook:{stretch.webhook}", before=before, after=after)
 

@@ -13,11 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from scheduler.policy.aimd import after_refusal, after_success
+from scheduler.policy.alerts import Alert
 from scheduler.policy.breaker import Call, after_calls, verdict_of
 from scheduler.policy.limits import effective_rate
 from scheduler.policy.settlement import Left, corrections, lowered, throttled_for_s
 from scheduler.policy.types import FailureClass, Outcome, ResourceId, ResourceKind, ResourceView
 from scheduler.services.changes import Author, record
+from scheduler.services.events import announce
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import lessons as store
 from scheduler.store import resources as resource_store
@@ -129,6 +131,7 @@ class _Lesson:
             changed = {r: lessons for r, lessons in after.items() if lessons != before[r]}
             if changed:
                 store.store(changed)
+                self._tell_breakers(before, changed)
         for message in dict.fromkeys(self.unpaid.values()):
             self._pause([r for r, said in self.unpaid.items() if said == message], message)
 
@@ -142,9 +145,23 @@ class _Lesson:
             pace = after_success(pace, taken=lessons.taken, gives_per_s=gives_per_s, now=now)
         return lessons._replace(breaker=after_calls(lessons.breaker, calls, now=now), pace=pace)
 
+    def _tell_breakers(
+        self, before: Mapping[ResourceId, store.Lessons], after: Mapping[ResourceId, store.Lessons]
+    ) -> None:
+        """That a provider went down, or came back. A probe that failed is no news."""
+        names = {resource: name for name, resource in self.ids.items()}
+        for resource, lessons in after.items():
+            was, now = before[resource].breaker, lessons.breaker
+            if was.open_until is None and now.open_until is not None:
+                calls = {"failed": now.failed, "calls": now.calls}
+                announce(None, Alert.BREAKER_OPEN, {"resource": names[resource], **calls})
+            elif was.open_until is not None and now.open_until is None:
+                announce(None, Alert.BREAKER_CLOSED, {"resource": names[resource]})
+
     def _pause(self, resources: Sequence[ResourceId], message: str) -> None:
         """Once: what is paused already stays as it is, and is not told again."""
         reason = f"{BILLING_REASON}{message}"
         for name in store.pause(resources, actor=SYSTEM, reason=reason):
             author = Author(SYSTEM, SYSTEM, reason)
             record(author, "resource.pause", f"resource:{name}", before={"paused": False}, after={"paused": True})
+            announce(None, Alert.LIMIT_PAUSED, {"resource": name, "why": reason})

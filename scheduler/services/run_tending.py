@@ -5,13 +5,16 @@ Gates hold what it has not come to yet: a run that reached a cap or was killed s
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from django.db import transaction
 
+from scheduler.policy.alerts import Alert, message_of_run
 from scheduler.policy.runs import OPEN, Near, fatal, heed_at, near_caps
-from scheduler.policy.types import RunId
+from scheduler.policy.types import RunId, TenantId
 from scheduler.services.changes import Author
+from scheduler.services.events import announce
 from scheduler.services.graphs import cancel_all
 from scheduler.services.kill import end_by_kill
 from scheduler.store import dispatch as dispatch_store
@@ -47,19 +50,29 @@ def heed() -> int:
         now = dispatch_store.load_now()
         looked: dict[RunId, float | None] = {}
         alerts: list[tuple[RunId, Near]] = []
-        for run, _, state, use in store.lock_uses(store.load_heeded(RUNS_MAX)):
+        tenants: dict[RunId, TenantId] = {}
+        for run, tenants[run], state, use in store.lock_uses(store.load_heeded(RUNS_MAX)):
             near = near_caps(use, now=now) if state in OPEN else ()
             alerts += [(run, each) for each in near]
             end = fatal(near)
             looked[run] = None
             if end is not None:
                 told += end_by_kill(run, state, Author("cronoq", "system", _said(end))).told
+                announce(tenants[run], Alert.RUN_STOPPED, message_of_run(run, end))
             elif state in OPEN:
                 looked[run] = heed_at(use.caps, use.created_at, now=now)
         if alerts:
-            store.raise_alerts(alerts)
+            _raise(alerts, tenants)
         store.heeded(looked)
     return told
+
+
+def _raise(alerts: Sequence[tuple[RunId, Near]], tenants: Mapping[RunId, TenantId]) -> None:
+    """Tell the owners of runs of these caps, of each once."""
+    new = store.raise_alerts(alerts)
+    for run, near in alerts:
+        if (run, near.cap) in new:
+            announce(tenants[run], Alert.RUN_CAP, message_of_run(run, near))
 
 
 def _said(near: Near) -> str:

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from django.db import transaction
 from scheduler import conf
 from scheduler.errors import FieldError, NotFound, Refused
 from scheduler.policy.types import TenantId
-from scheduler.policy.webhooks import Standing, faults_in_webhook
+from scheduler.policy.webhooks import Standing, faults_in_webhook, wants_transitions
 from scheduler.services.changes import Author, VersionConflict, check_reason, differences, record, refuse
 from scheduler.services.events import RETURN_S, listen
 from scheduler.store import events as event_store
@@ -44,16 +44,20 @@ def secret_of(salt: bytes) -> bytes:
     return hmac.digest(conf.current().secret_key.encode(), b"webhook secret " + salt, hashlib.sha256)
 
 
-def add_webhook(tenant: TenantId, url: str, events: tuple[str, ...], author: Author) -> NewSecret:
-    """Declare a webhook: it gets what happens from now on. Raises Refused with every fault."""
+def add_webhook(tenant: TenantId | None, url: str, events: tuple[str, ...], author: Author) -> NewSecret:
+    """Declare a webhook: it gets what happens from now on. Raises Refused with every fault.
+
+    `tenant` None: of every tenant, and of what concerns none in particular, such as a limit that a provider closed.
+    """
     check_reason(author)
     events = tuple(dict.fromkeys(events))
     refuse(faults_in_webhook(url, events, conf.current().outgoing_networks), code="bad_webhook")
     salt = secrets.token_bytes(SALT_BYTES)
     with transaction.atomic():
         if store.count(tenant) >= WEBHOOKS_PER_TENANT_MAX:
-            raise Refused(f"A tenant has at most {WEBHOOKS_PER_TENANT_MAX} webhooks.", code="too_many_webhooks")
-        listen(tenant, seconds=None)
+            owner = "A tenant" if tenant is not None else "The installation"
+            raise Refused(f"{owner} has at most {WEBHOOKS_PER_TENANT_MAX} webhooks.", code="too_many_webhooks")
+        _listen(tenant, events)
         row = _locked(store.add(tenant, url=url, events=events, salt=salt), tenant)
         record(author, "webhook.add", _subject(row), after=_told(row))
     return NewSecret(row, _written(salt))
@@ -76,8 +80,10 @@ def edit_webhook(
         if wanted.standing is Standing.DISABLED and row.standing is not Standing.DISABLED:
             fault = FieldError(("state",), "Say paused; disabled is what a webhook becomes that fails for too long.")
             refuse((fault,), code="bad_webhook")
-        listen(row.tenant, seconds=None)
+        _listen(row.tenant, wanted.events)
         store.edit(webhook, version=version, url=wanted.url, events=wanted.events, standing=wanted.standing)
+        if not wants_transitions(wanted.events):
+            _listen_no_longer(row.tenant)
         after = _locked(webhook, tenant)
         before_told, after_told = differences(_told(row), _told(after))
         record(author, "webhook.edit", _subject(row), before=before_told, after=after_told)
@@ -100,7 +106,8 @@ def replay_webhook(webhook: int, tenant: TenantId | None, after: int, author: Au
     check_reason(author)
     with transaction.atomic():
         row = _locked(webhook, tenant)
-        last, first = event_store.load_bounds(row.tenant)
+        bounds = event_store.load_bounds(row.tenant)
+        last, first = bounds.last, bounds.kept_from if wants_transitions(row.events) else bounds.alerts_from
         if not first <= after <= last:
             detail = f"Events can be delivered again from {first} on; the newest is {last}."
             raise Refused(detail, code="not_kept", errors=(FieldError(("after",), detail),))
@@ -114,8 +121,19 @@ def remove_webhook(webhook: int, tenant: TenantId | None, author: Author) -> Non
     with transaction.atomic():
         row = _locked(webhook, tenant)
         store.remove(webhook)
-        event_store.listen_no_longer(row.tenant, seconds=RETURN_S)
+        _listen_no_longer(row.tenant)
         record(author, "webhook.remove", _subject(row), before=_told(row))
+
+
+def _listen(tenant: TenantId | None, events: Sequence[str]) -> None:
+    """Have transitions told if they are wanted: alerts are anyway."""
+    event_store.ensure_mark()
+    if wants_transitions(events):
+        listen(tenant, seconds=None)
+
+
+def _listen_no_longer(tenant: TenantId | None) -> None:
+    event_store.listen_no_longer(event_store.EVERYONE if tenant is None else tenant, seconds=RETURN_S)
 
 
 def _locked(webhook: int, tenant: TenantId | None) -> WebhookRow:

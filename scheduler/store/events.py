@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -16,6 +16,14 @@ _SQL: Final = queries.load("events.sql")
 
 EVERYONE: Final = TenantId(0)
 """Stands for all tenants where a tenant is asked for."""
+
+
+class Bounds(NamedTuple):
+    """The newest place, the one from which on all events can be read, and the same for alerts alone."""
+
+    last: int
+    kept_from: int
+    alerts_from: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,12 @@ def load(tenant: TenantId | None, *, after: int, events_max: int) -> list[Event]
     return [Event(*row) for row in queries.fetch(statement, params)]
 
 
+def load_alerts(tenant: TenantId | None, *, after: int, events_max: int) -> list[Event]:
+    """Alerts beyond a place, in order; of every tenant and of the whole installation for None."""
+    params = {"tenant": tenant, "after": after, "events_max": events_max}
+    return [Event(*row) for row in queries.fetch(_SQL["read_alerts"], params)]
+
+
 def listen(tenant: TenantId, *, seconds: float | None) -> None:
     """Have transitions told for so long from now at least; None: until `listen_no_longer`."""
     queries.run(_SQL["listen"], {"tenant": tenant, "seconds": seconds})
@@ -90,10 +104,10 @@ def listen_no_longer(tenant: TenantId, *, seconds: float) -> None:
     queries.run(_SQL["listen_no_longer"], {"tenant": tenant, "seconds": seconds})
 
 
-def load_bounds(tenant: TenantId) -> tuple[int, int]:
-    """The newest place, and the one from which on all of this tenant's events can be read."""
-    row = queries.fetch_one(_SQL["read_bounds"], {"tenant": tenant})
-    return (0, 0) if row is None else (int(row[0]), int(row[1]))
+def load_bounds(tenant: TenantId | None) -> Bounds:
+    """How far events of this tenant (None: of all) can be read."""
+    row = queries.fetch_one(_SQL["read_bounds"], {"tenant": EVERYONE if tenant is None else tenant})
+    return Bounds(0, 0, 0) if row is None else Bounds(*row)
 
 
 def forget(*, keep_s: float, events_max: int, rows_max: int) -> None:

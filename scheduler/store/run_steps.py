@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from scheduler.policy.graph import Links
-from scheduler.policy.runs import ALERT_AT, Caps, Near, RunState, Use
+from scheduler.policy.runs import ALERT_AT, Cap, Caps, Near, RunState, Use
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import DemandId, LeaseId, RunId, TaskId, TenantId
 from scheduler.store import queries
@@ -90,15 +90,15 @@ def mark_broke(runs: Iterable[RunId]) -> None:
     queries.run(_SQL["mark_broke"], {"runs": queries.array(runs)})
 
 
-def raise_alerts(near: Sequence[tuple[RunId, Near]]) -> None:
-    """Put down which runs came near which caps, once for each."""
+def raise_alerts(near: Sequence[tuple[RunId, Near]]) -> set[tuple[RunId, Cap]]:
+    """Put down which runs came near which caps, once for each; which are new."""
     params = {
         "runs": queries.array(run for run, _ in near),
         "caps": queries.array(each.cap.value for _, each in near),
         "used": queries.array(each.used for _, each in near),
         "most": queries.array(each.most for _, each in near),
     }
-    queries.run(_SQL["raise_run_alerts"], params)
+    return {(RunId(run), Cap(cap)) for run, cap in queries.fetch(_SQL["raise_run_alerts"], params)}
 
 
 def heeded(heed_ats: Mapping[RunId, float | None]) -> None:

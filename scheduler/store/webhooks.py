@@ -14,11 +14,11 @@ _SQL: Final = queries.load("webhooks.sql")
 
 @dataclass(frozen=True, slots=True)
 class WebhookRow:
-    """A webhook; times are Unix seconds. `now` is when it was read."""
+    """A webhook, of one tenant or of all (None); times are Unix seconds. `now` is when it was read."""
 
     id: int
-    tenant: TenantId
-    tenant_slug: str
+    tenant: TenantId | None
+    tenant_slug: str | None
     url: str
     events: tuple[str, ...]
     salt: bytes
@@ -46,7 +46,7 @@ class DeliveryRow:
     error: str | None
 
 
-def add(tenant: TenantId, *, url: str, events: tuple[str, ...], salt: bytes) -> int:
+def add(tenant: TenantId | None, *, url: str, events: tuple[str, ...], salt: bytes) -> int:
     """Declare one; it begins with what happens from now on."""
     row = queries.fetch_one(
         _SQL["add_webhook"], {"tenant": tenant, "url": url, "events": queries.text_array(events), "salt": salt}
@@ -54,8 +54,8 @@ def add(tenant: TenantId, *, url: str, events: tuple[str, ...], salt: bytes) -> 
     return 0 if row is None else int(row[0])
 
 
-def count(tenant: TenantId) -> int:
-    """How many a tenant has."""
+def count(tenant: TenantId | None) -> int:
+    """How many a tenant has, or how many are of all tenants."""
     row = queries.fetch_one(_SQL["count_webhooks"], {"tenant": tenant})
     return 0 if row is None else int(row[0])
 
@@ -140,4 +140,5 @@ def forget_deliveries(*, keep_s: float, rows_max: int) -> int:
 
 def _row(row: queries.Row) -> WebhookRow:
     webhook, tenant, slug, url, events, salt, standing, *rest = row
-    return WebhookRow(webhook, TenantId(tenant), slug, url, tuple(events), bytes(salt), Standing(standing), *rest)
+    owner = None if tenant is None else TenantId(tenant)
+    return WebhookRow(webhook, owner, slug, url, tuple(events), bytes(salt), Standing(standing), *rest)

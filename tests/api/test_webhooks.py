@@ -57,6 +57,18 @@ def test_one_that_cannot_work_is_refused_by_field(api: httpx2.Client, body: dict
     assert refused.json()["errors"][0]["loc"][-1] == loc[-1]
 
 
+def test_one_of_every_tenant_is_for_tokens_of_every_tenant(site: Site, api: httpx2.Client) -> None:
+    with site.client(site.admin) as admin:
+        made = admin.post("/webhooks", json={**HOOK, "events": ["alert.limit_paused"], "every_tenant": True})
+        assert (made.status_code, made.json()["tenant"]) == (201, None)
+        both = admin.post("/webhooks", json={**HOOK, "every_tenant": True, "tenant": "acme"})
+        assert (both.status_code, both.json()["errors"][0]["loc"]) == (422, ["every_tenant"])
+        refused = api.post("/webhooks", json={**HOOK, "every_tenant": True})
+        assert (refused.status_code, refused.json()["code"]) == (403, "needs_all_tenants")
+        assert api.get(f"/webhooks/{made.json()['id']}").status_code == 404
+        assert admin.delete(f"/webhooks/{made.json()['id']}").status_code == 204
+
+
 def test_replay_goes_as_far_back_as_events_are_kept(api: httpx2.Client, webhook: int) -> None:
     newest = api.get(f"/webhooks/{webhook}").json()["cursor"]
     assert api.post(f"/webhooks/{webhook}/replay", json={"after": newest}).status_code == 200

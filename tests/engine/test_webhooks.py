@@ -71,12 +71,12 @@ async def succeed_or_fail(ctx: AttemptContext, _payload: object) -> None:
 
 def test_what_was_asked_for_arrives_in_order_and_signed(acme: TenantId, receiver: Endpoint) -> None:
     made = hook(acme, receiver)
-    make_tenant("globex")
+    globex = make_tenant("globex")
     with engine({"p": succeed_or_fail}):
         (good,) = submit_tasks(acme)
         wait_for_state(good, "succeeded")
         (bad,) = submit_tasks(acme, kind="bad")
-        submit_tasks(TenantId(Webhook.objects.get().tenant_id + 1))
+        submit_tasks(globex)
         wait_for_state(bad, "failed")
         announce(acme, "alert.test", {"limit": 1})
         wait_until(lambda: len(told(receiver)) == 3, what="all three events")
@@ -178,6 +178,40 @@ def test_what_is_not_kept_any_more_is_said_to_be_lost(
     assert stretch is not None
     assert b'"lost":{"after":0,"until":1}' in stretch.body
     assert b"alert.two" in stretch.body
+
+
+def test_one_of_every_tenant_has_alerts_of_all_and_of_none_in_particular(acme: TenantId, receiver: Endpoint) -> None:
+    made = add_webhook(None, receiver.url, ("alert.breaker_open", "alert.budget"), ME)
+    # Nobody wants transitions, so none are told; and what an alert's listener did not ask for is passed over.
+    assert not EventListener.objects.exists()
+    submit_tasks(acme, 3)
+    announce(acme, "alert.budget", {"threshold": 0.8})
+    announce(None, "alert.breaker_open", {"resource": "api"})
+    announce(make_tenant("globex"), "alert.run_cap", {"run": 1})
+    with engine():
+        wait_until(lambda: len(told(receiver)) == 2, what="both alerts")
+    assert [(e["type"], e["tenant"]) for post in receiver.posts for e in post.body["events"]] == [
+        ("alert.budget", "acme"),
+        ("alert.breaker_open", None),
+    ]
+    assert all(is_signed(post, made.secret) and post.body["tenant"] is None for post in receiver.posts)
+
+
+def test_alerts_are_not_said_to_be_lost_when_only_transitions_were_forgotten(
+    acme: TenantId, receiver: Endpoint, configure: Callable[..., conf.Config]
+) -> None:
+    hook(acme, receiver, ("task.ready",))
+    made = hook(acme, receiver, ("alert",))
+    submit_tasks(acme, 3)
+    publish()
+    configure(event_keep_s=0.0)
+    forget_events()
+    configure(event_keep_s=60.0)
+    announce(acme, "alert.one", {})
+    publish()
+    stretch = next_stretch(made.webhook.id)
+    assert stretch is not None
+    assert b'"lost":null' in stretch.body
 
 
 def test_many_events_are_posted_in_bounded_stretches_and_unwanted_ones_passed_over(

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.policy.alerts import DueAlert, crossed, message_of
+from scheduler.policy.alerts import Crossing, crossed, message_of, message_of_run
 from scheduler.policy.money import NANO, USD_MAX, format_usd, parse_usd, per_mtok
 from scheduler.policy.periods import SHORTEST_S, period_at
+from scheduler.policy.runs import Cap, Near
+from scheduler.policy.types import RunId
 
 DAY_S = 86_400.0
 ZONES = st.sampled_from(["Asia/Tokyo", "America/Los_Angeles", "UTC", "Australia/Lord_Howe", "America/Asuncion"])
@@ -101,12 +103,15 @@ def test_a_threshold_is_crossed_once() -> None:
     assert crossed(0, 100, None, [0.8]) == []
 
 
-@pytest.mark.parametrize("scope", ["tenant", "run"])
-def test_an_alert_says_what_was_reached_of_what_and_when(scope: str) -> None:
-    period = (0.0, 86_400.0) if scope == "tenant" else (None, None)
-    start, end = period
-    alert = DueAlert(7, scope, 3, "acme", 0.8, 10 * NANO, 8 * NANO, 3_600.0, 1, start, end, "UTC", ())
-    told = message_of(alert)
+@pytest.mark.parametrize("period", [(0.0, 86_400.0), (None, None)])
+def test_an_alert_says_what_was_reached_of_what_and_when(period: tuple[float | None, float | None]) -> None:
+    told = message_of(Crossing(7, "tenant", 3, 3, "acme", 0.8, 10 * NANO, 8 * NANO, 3_600.0, *period, "UTC"))
     assert (told["limit_usd"], told["spent_usd"], told["at"]) == ("10.00", "8.00", "1970-01-01T01:00:00Z")
-    assert told["run"] == (None if scope == "tenant" else 3)
-    assert (told["period"] is None) == (scope == "run")
+    assert (told["period"] is None) == (period[0] is None)
+
+
+def test_an_alert_of_a_run_s_cap_says_dollars_of_dollars_and_numbers_of_numbers() -> None:
+    cost = message_of_run(RunId(5), Near(Cap.COST, 8.0 * NANO, 10.0 * NANO))
+    assert cost == {"run": 5, "cap": "cost", "part": 0.8, "used_usd": "8.00", "most_usd": "10.00"}
+    steps = message_of_run(RunId(5), Near(Cap.STEPS, 9.0, 10.0))
+    assert steps == {"run": 5, "cap": "steps", "part": 0.9, "used": 9.0, "most": 10.0}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
-from scheduler.models import Lease, Resource, ResourceState
+from scheduler.models import EventFresh, Lease, Resource, ResourceState
 from scheduler.policy.retry import Failure
 from scheduler.policy.types import FailureClass, LeasedTask, Outcome, PoolId, TenantId, WaitReason
 from scheduler.services.settle import Report, reap, settle
@@ -49,6 +49,11 @@ def broken(*, tasks: int = 30, needs: dict[str, float] | None = None) -> tuple[T
 
 def end(leased: LeasedTask, failure_class: FailureClass, *, outcome: Outcome = Outcome.FAILED) -> None:
     settle([Report(leased.lease, outcome, Failure(failure_class, "no"))])
+
+
+def told() -> list[tuple[str, int | None, str]]:
+    """Alerts in their order: the type, whose, of which limit."""
+    return [(each.type, each.tenant_id, (each.data or {})["resource"]) for each in EventFresh.objects.order_by("id")]
 
 
 def probe(worker: HandWorker) -> LeasedTask:
@@ -92,6 +97,7 @@ def test_a_good_probe_closes_it() -> None:
     worker.succeed([probe(worker)])
     assert state().open_until is None
     assert len(worker.start()) == 10
+    assert told() == [("alert.breaker_open", None, "api"), ("alert.breaker_closed", None, "api")]
 
 
 def test_a_bad_probe_opens_it_for_longer() -> None:
@@ -250,5 +256,6 @@ def test_a_provider_that_wants_money_is_paused_once_and_the_task_is_given_up() -
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*), min(actor), min(source) FROM audit_event WHERE action = 'resource.pause'")
         assert cursor.fetchone() == (1, "system", "system")
+        assert told() == [("alert.limit_paused", None, "api")]
         cursor.execute("SELECT count(*) FROM task WHERE state = 'dead_lettered'")
         assert cursor.fetchone() == (10,)

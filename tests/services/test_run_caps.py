@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from scheduler.errors import Conflict, Refused
-from scheduler.models import AuditEvent, Budget, Run, RunAlert, RunUse
+from scheduler.models import AuditEvent, Budget, EventFresh, Run, RunAlert, RunUse
 from scheduler.policy.runs import Asked
 from scheduler.policy.types import LeasedTask, Outcome, RunId, TenantId
 from scheduler.reads.runs import run_detail
@@ -68,6 +68,8 @@ def test_an_endless_loop_stops_at_its_dollar_cap_and_its_alert_came_once_before(
     assert budget.reserved_nano == 0
     assert [a.cap.value for a in run_detail(run, tenant).alerts] == ["cost"]
     assert AuditEvent.objects.filter(action="run.kill", source="system").count() == 1
+    told = [(each.type, each.tenant_id, (each.data or {})["run"]) for each in EventFresh.objects.order_by("id")]
+    assert told == [("alert.run_cap", tenant, run), ("alert.run_stopped", tenant, run)]
     check_projections()
     with pytest.raises(Refused) as used_up:
         resume_run(run, tenant, actor="ada")

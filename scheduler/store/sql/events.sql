@@ -50,6 +50,16 @@ FROM (SELECT * FROM event WHERE tenant_id = %(tenant)s AND seq > %(after)s ORDER
 LEFT JOIN tenant ON tenant.id = e.tenant_id LEFT JOIN pool ON pool.id = e.pool_id
 ORDER BY e.seq;
 
+-- name: read_alerts
+-- Alerts beyond a place: of one tenant, or of all and of none in particular for NULL.
+SELECT e.seq, e.type, e.task_id, tenant.slug, pool.name, e.before, e.attempt, e.kind, e.key,
+       extract(epoch FROM e.at)::float8, e.data::text
+FROM (SELECT * FROM event
+      WHERE type LIKE 'alert.%%' AND seq > %(after)s AND (%(tenant)s::bigint IS NULL OR tenant_id = %(tenant)s)
+      ORDER BY seq LIMIT %(events_max)s) e
+LEFT JOIN tenant ON tenant.id = e.tenant_id LEFT JOIN pool ON pool.id = e.pool_id
+ORDER BY e.seq;
+
 -- name: listen
 -- From now on, or for longer: the transitions of this tenant's tasks (0: of all) are told.
 INSERT INTO event_listener AS l (tenant_id, until, from_seq)
@@ -61,17 +71,21 @@ SET until = greatest(l.until, excluded.until),
     from_seq = CASE WHEN l.until < clock_timestamp() THEN excluded.from_seq ELSE l.from_seq END;
 
 -- name: listen_no_longer
--- No webhook of the tenant is left: tell for so long as a listener may take to come back.
+-- No webhook of the tenant (0: of all) is left that wants transitions: tell them as long as a listener may take to come back.
 UPDATE event_listener SET until = clock_timestamp() + make_interval(secs => %(seconds)s::float8)
 WHERE tenant_id = %(tenant)s AND until = 'infinity'
-  AND NOT EXISTS (SELECT FROM webhook WHERE webhook.tenant_id = %(tenant)s AND standing <> 'disabled');
+  AND NOT EXISTS (SELECT FROM webhook w
+                  WHERE coalesce(w.tenant_id, 0) = %(tenant)s AND w.standing <> 'disabled'
+                    AND EXISTS (SELECT FROM unnest(w.events) name WHERE name LIKE 'task.%%'));
 
 -- name: read_bounds
--- The newest place; the place from which on everything of this tenant was told and is still kept.
+-- The newest place; the place from which on everything of this tenant was told and is still kept; that from which on all
+-- alerts are, which are told whoever listens.
 SELECT coalesce(m.last_seq, 0),
        greatest(coalesce(m.pruned_seq, 0),
                 coalesce((SELECT min(from_seq) FROM event_listener
-                          WHERE tenant_id IN (0, %(tenant)s) AND until > clock_timestamp()), coalesce(m.last_seq, 0)))
+                          WHERE tenant_id IN (0, %(tenant)s) AND until > clock_timestamp()), coalesce(m.last_seq, 0))),
+       coalesce(m.pruned_alert_seq, 0)
 FROM (SELECT 1) AS one LEFT JOIN event_mark m ON m.id = 1;
 
 -- name: forget_listeners
@@ -86,6 +100,9 @@ gone AS (
     DELETE FROM event e USING oldest o, event_mark m
     WHERE e.seq = o.seq AND m.id = 1
       AND (e.seq <= m.last_seq - %(events_max)s OR e.at < clock_timestamp() - make_interval(secs => %(keep_s)s))
-    RETURNING e.seq
+    RETURNING e.seq, e.type
 )
-UPDATE event_mark SET pruned_seq = (SELECT max(seq) FROM gone) WHERE id = 1 AND EXISTS (SELECT FROM gone);
+UPDATE event_mark
+SET pruned_seq = (SELECT max(seq) FROM gone),
+    pruned_alert_seq = greatest(pruned_alert_seq, (SELECT max(seq) FROM gone WHERE type LIKE 'alert.%%'))
+WHERE id = 1 AND EXISTS (SELECT FROM gone);

@@ -58,10 +58,11 @@ FROM (SELECT run_id FROM run_use WHERE run_id = ANY(%(runs)s::bigint[]) AND NOT 
 WHERE u.run_id = n.run_id;
 
 -- name: raise_run_alerts
--- Once for each cap of a run.
+-- Once for each cap of a run: those that were raised before are not in the answer.
 INSERT INTO run_alert (run_id, cap, used, most)
 SELECT * FROM unnest(%(runs)s::bigint[], %(caps)s::text[], %(used)s::float8[], %(most)s::float8[])
-ON CONFLICT (run_id, cap) DO NOTHING;
+ON CONFLICT (run_id, cap) DO NOTHING
+RETURNING run_id, cap;
 
 -- name: read_heeded
 -- Runs of which somebody has to look whether they came near a cap, by the flags of submissions, settlements and the clock.

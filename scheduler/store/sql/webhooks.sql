@@ -5,14 +5,14 @@ VALUES (%(tenant)s, %(url)s, %(events)s::text[], %(salt)s,
 RETURNING id;
 
 -- name: count_webhooks
-SELECT count(*) FROM webhook WHERE tenant_id = %(tenant)s;
+SELECT count(*) FROM webhook WHERE tenant_id IS NOT DISTINCT FROM %(tenant)s::bigint;
 
 -- name: read_webhooks
--- Of one tenant, or of all for NULL; beyond an id.
+-- Of one tenant, or all there are for NULL; beyond an id.
 SELECT w.id, w.tenant_id, tenant.slug, w.url, w.events, w.salt, w.standing, w.cursor, w.sending_to, w.failures,
        extract(epoch FROM w.failing_since)::float8, extract(epoch FROM w.due_at)::float8, w.version,
        extract(epoch FROM clock_timestamp())::float8
-FROM webhook w JOIN tenant ON tenant.id = w.tenant_id
+FROM webhook w LEFT JOIN tenant ON tenant.id = w.tenant_id
 WHERE (%(tenant)s::bigint IS NULL OR w.tenant_id = %(tenant)s) AND w.id > %(after)s
 ORDER BY w.id LIMIT %(rows_max)s;
 
@@ -20,7 +20,7 @@ ORDER BY w.id LIMIT %(rows_max)s;
 SELECT w.id, w.tenant_id, tenant.slug, w.url, w.events, w.salt, w.standing, w.cursor, w.sending_to, w.failures,
        extract(epoch FROM w.failing_since)::float8, extract(epoch FROM w.due_at)::float8, w.version,
        extract(epoch FROM clock_timestamp())::float8
-FROM webhook w JOIN tenant ON tenant.id = w.tenant_id
+FROM webhook w LEFT JOIN tenant ON tenant.id = w.tenant_id
 WHERE w.id = %(webhook)s AND (%(tenant)s::bigint IS NULL OR w.tenant_id = %(tenant)s)
 FOR NO KEY UPDATE OF w;
 
@@ -42,10 +42,16 @@ WHERE id = %(webhook)s;
 DELETE FROM webhook WHERE id = %(webhook)s;
 
 -- name: due_webhooks
--- Those with something to deliver, the longest due first.
+-- Those with something to deliver, the longest due first. Who wants alerts alone is not asked for transitions.
 SELECT w.id FROM webhook w
 WHERE w.standing = 'active' AND w.due_at <= clock_timestamp()
-  AND EXISTS (SELECT FROM event e WHERE e.tenant_id = w.tenant_id AND e.seq > w.cursor)
+  AND CASE
+        WHEN NOT EXISTS (SELECT FROM unnest(w.events) name WHERE name LIKE 'task.%%')
+        THEN EXISTS (SELECT FROM event e WHERE e.type LIKE 'alert.%%' AND e.seq > w.cursor
+                                           AND (w.tenant_id IS NULL OR e.tenant_id = w.tenant_id))
+        WHEN w.tenant_id IS NULL THEN EXISTS (SELECT FROM event e WHERE e.seq > w.cursor)
+        ELSE EXISTS (SELECT FROM event e WHERE e.tenant_id = w.tenant_id AND e.seq > w.cursor)
+      END
 ORDER BY w.due_at, w.id LIMIT %(rows_max)s;
 
 -- name: claim_webhook
