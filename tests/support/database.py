@@ -103,11 +103,11 @@ def empty_tables(name: str) -> None:
             "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> ALL (%s)",
             (list(KEPT_TABLES),),
         ).fetchall()
-        filled = [
-            table
+        each = sql.SQL(" UNION ALL ").join(
+            sql.SQL("(SELECT {} WHERE EXISTS (SELECT 1 FROM {}))").format(sql.Literal(table), sql.Identifier(table))
             for (table,) in tables
-            if admin.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(sql.Identifier(table))).fetchone()
-        ]
+        )
+        filled = [table for (table,) in admin.execute(each).fetchall()]
         if filled:
             names = sql.SQL(", ").join(map(sql.Identifier, filled))
             admin.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(names))
