@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
@@ -34,19 +34,28 @@ class SnapshotOut(Out):
 @router.get("/snapshot", auth=READ, operation_id="get_snapshot", response={200: SnapshotOut, PROBLEMS: Problem})
 @in_pool
 def get_snapshot(request: HttpRequest) -> HttpResponse:
-    """The newest picture. A token of one tenant sees no failures of others."""
+    """The newest picture. A token of one tenant sees what all share, and of the rest what is its own."""
     row = latest_snapshot()
     if row is None:
         detail = "There is no snapshot yet: an engine writes one every second, and none has run on this database."
         raise Unavailable(detail, code="no_snapshot", retry_after_s=2.0)
-    body = _visible(row.body, caller_of(request).tenant_slug)
+    body = visible_to(row.body, caller_of(request).tenant_slug)
     return respond(200, SnapshotOut(seq=row.seq, as_of=moment(row.as_of), body=body))
 
 
-def _visible(body: dict[str, Any], tenant: str | None) -> dict[str, Any]:
+SHARED: Final = ("seq", "as_of", "interval_s", "totals", "history", "pools", "resources", "workers")
+"""Parts of a snapshot that belong to no tenant. What is added later is not shown to one before it is named here."""
+OF_TENANTS: Final = ("failures", "budgets", "deaths")
+
+
+def visible_to(body: dict[str, Any], tenant: str | None) -> dict[str, Any]:
+    """A picture as a token of this tenant sees it; None: as one that acts for all."""
     if tenant is None:
         return body
-    return {**body, "failures": [f for f in body.get("failures", []) if f.get("tenant") == tenant]}
+    shared: dict[str, Any] = {key: body[key] for key in SHARED if key in body}
+    own = {key: [row for row in body.get(key, []) if row.get("tenant") == tenant] for key in OF_TENANTS}
+    burning = [row for row in body.get("spending", {}).get("tenants", []) if row.get("tenant") == tenant]
+    return {**shared, **own, "spending": {"burn": sum(row["burn"] for row in burning), "tenants": burning}}
 
 
 @require_safe

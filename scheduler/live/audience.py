@@ -9,11 +9,12 @@ from typing import Final
 
 from scheduler.live.frames import Key
 
-OF_ONE_TENANT: Final = frozenset({"tenant"})
-"""Pages whose scope is the slug of a tenant, and whose frames hold nothing of any other."""
-OF_NOBODY: Final = frozenset({"still"})
+OWN: Final = "own"
+"""The page of a tenant as the tenant itself sees it: the scope is its slug, its frames hold nothing of any other."""
+STILL: Final = Key("still")
+"""The live body of a page on which nothing moves. It shows nothing, and keeps the connection, clock and notices."""
 
 
 def is_for_tenant(key: Key, tenant: str) -> bool:
     """Whether somebody who is bound to this tenant may watch this."""
-    return key.page in OF_NOBODY or (key.page in OF_ONE_TENANT and key.scope == tenant)
+    return key in {STILL, Key(OWN, tenant)}

@@ -25,7 +25,8 @@ from scheduler.live.parsing import (
     whole_of,
 )
 from scheduler.live.spending import NOTHING_SPENT, Spending, read_spending
-from scheduler.live.troubles import Death, SpentBudget, read_budgets, read_deaths
+from scheduler.live.troubles import NOTHING_OPEN, Death, SpentBudget, Tally, read_budgets, read_deaths, read_tally
+from scheduler.reads.standings import TenantStanding
 
 CLASSES: Final = ("critical", "high", "normal", "low")
 MESSAGE_CHARS_MAX: Final = 400
@@ -177,7 +178,10 @@ class WorkerView:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """One snapshot. ``seq`` 0 stands for "no snapshot was ever written"."""
+    """One snapshot. ``seq`` 0 stands for "no snapshot was ever written".
+
+    `tenant` is the one that the board was read for besides; only pages about one tenant have it.
+    """
 
     seq: int = 0
     as_of_s: float | None = None
@@ -191,6 +195,8 @@ class Board:
     budgets: tuple[SpentBudget, ...] = ()
     deaths: tuple[Death, ...] = ()
     spending: Spending = NOTHING_SPENT
+    tally: Tally = NOTHING_OPEN
+    tenant: TenantStanding | None = None
 
     @property
     def exists(self) -> bool:
@@ -230,6 +236,7 @@ def read_board(seq: int, as_of_s: float, body: Json) -> Board:
         budgets=read_budgets(body),
         deaths=read_deaths(body),
         spending=read_spending(map_of(body, "spending")),
+        tally=read_tally(map_of(body, "tally")),
     )
 
 

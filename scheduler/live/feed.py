@@ -67,7 +67,7 @@ class Feed:
         self.hub.publish(fresh)
 
     def _draw(self, keys: list[Key]) -> list[Frame]:
-        return [self._source.frame(key) for key in keys]
+        return self._source.frames(keys)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()

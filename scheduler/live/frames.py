@@ -52,6 +52,11 @@ class Frame:
         """The whole page body."""
         return self.fragments[self.root].html
 
+    @property
+    def beside(self) -> list[str]:
+        """What lives outside the page body: each has its own place in the shell."""
+        return [each.html for each in self.fragments.values() if each.parent is None and each.id != self.root]
+
     def leaves(self) -> list[str]:
         """Every innermost fragment and no container: enough for a page of the same shape with older contents."""
         return [fragment.html for fragment in self.fragments.values() if not fragment.holds]
@@ -100,7 +105,7 @@ def beat(frame_: Frame, age_s: float) -> str:
 def opening(frame_: Frame, *, seq: int | None, shape: str) -> list[str]:
     """What a joining viewer is sent after the beat, given the sequence number and shape of the page it shows."""
     if shape != frame_.shape:
-        return [frame_.html]
+        return [frame_.html, *frame_.beside]
     return [] if seq == frame_.seq else frame_.leaves()
 
 

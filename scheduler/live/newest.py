@@ -10,16 +10,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from django.db import Error as DatabaseError
 
 from scheduler.live.board import EMPTY, Board, read_board
 from scheduler.live.frames import Frame, Key
-from scheduler.live.pages import draw_page
+from scheduler.live.pages import OF_A_TENANT, draw_page
 from scheduler.reads.snapshot import SnapshotRow, latest_snapshot
+from scheduler.reads.standings import TenantStanding, tenant_standings
 
 log = logging.getLogger(__name__)
 
@@ -50,12 +51,14 @@ class Newest:
         read: Callable[[], SnapshotRow | None] = latest_snapshot,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        read_tenants: Callable[[Collection[str]], Mapping[str, TenantStanding]] = tenant_standings,
     ) -> None:
-        self._read, self._monotonic, self._wall = read, monotonic, wall
+        self._read, self._monotonic, self._wall, self._read_tenants = read, monotonic, wall, read_tenants
         self._lock = threading.Lock()
         self._sight = Sight(EMPTY, 0.0, monotonic())
         self._looked_at_s = float("-inf")
         self._frames: dict[Key, Frame] = {}
+        self._tenants: dict[str, TenantStanding] = {}
 
     def look(self) -> Sight:
         """The newest board, read again if the last look is a second old."""
@@ -72,15 +75,36 @@ class Newest:
 
     def frame(self, key: Key) -> Frame:
         """The page drawn from the newest board; drawn once per board, whoever asks. `KeyError` for an unknown page."""
-        board = self.look().board
-        kept = self._frames.get(key)
-        if kept is not None and kept.seq == board.seq:
-            return kept
-        frame = draw_page(key, board)
-        if len(self._frames) >= FRAMES_KEPT_MAX:
+        return self.frames([key])[0]
+
+    def frames(self, keys: Iterable[Key]) -> list[Frame]:
+        """The same for many pages; the tenants that some of them are about are read together."""
+        wanted, board = list(keys), self.look().board
+        kept = {key: frame for key in wanted if (frame := self._frames.get(key)) and frame.seq == board.seq}
+        kept |= self._drawn([key for key in wanted if key not in kept], board)
+        return [kept[key] for key in wanted]
+
+    def draw_anew(self, key: Key) -> Frame:
+        """The page as things stand now, also when the board is the same: for whoever has just changed something."""
+        return self._drawn([key], self.look().board)[key]
+
+    def _drawn(self, keys: Collection[Key], board: Board) -> dict[Key, Frame]:
+        tenants = self._tenants_of(keys)
+        drawn = {key: draw_page(key, replace(board, tenant=tenants.get(key.scope))) for key in keys}
+        if len(self._frames) + len(drawn) > FRAMES_KEPT_MAX:
             self._frames.clear()
-        self._frames[key] = frame
-        return frame
+        self._frames.update(drawn)
+        return drawn
+
+    def _tenants_of(self, keys: Iterable[Key]) -> Mapping[str, TenantStanding]:
+        slugs = {key.scope for key in keys if key.page in OF_A_TENANT}
+        if not slugs:
+            return {}
+        try:
+            self._tenants = dict(self._read_tenants(slugs))
+        except DatabaseError as error:
+            log.warning("Tenants could not be read: %s", error)
+        return self._tenants
 
     def forget(self) -> None:
         """Start over, as in a new process."""

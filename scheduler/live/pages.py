@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from scheduler.live import drawing, limit, promise, rows, wording
+from scheduler.live import drawing, limit, promise, rows, tenant, wording
 from scheduler.live.attention import headline, needs_attention
+from scheduler.live.audience import OWN, STILL
 from scheduler.live.board import CLASSES, Board, WorkerView
 from scheduler.live.frames import Frame, Key
 from scheduler.live.render import draw
@@ -18,22 +19,31 @@ ROWS_ON_OVERVIEW_MAX: Final = 12
 ROWS_MAX: Final = 100
 PROMISES_ON_OVERVIEW_MAX: Final = 6
 SCOPE_CHARS_MAX: Final = 200
-SCOPED: Final = frozenset({"pool", "task", "resource"})
-"""Pages about one pool or one limit, named by their scope."""
+OF_A_TENANT: Final = frozenset({"tenant", OWN})
+"""Pages about one tenant, which is read for them besides the board."""
+SCOPED: Final = frozenset({"pool", "task", "resource"}) | OF_A_TENANT
+"""Pages about one pool, limit or tenant, named by their scope."""
+COUNTS: Final = Key("counts")
+"""The live body of a page on which only the counts in the navigation move."""
 
 
 @dataclass(frozen=True, slots=True)
 class LivePage:
-    """A template under ``templates/live/`` and the function from a board and a scope to its values."""
+    """A template under ``templates/live/`` and the function from a board and a scope to its values.
+
+    `counts`: the navigation counts beside it, over all tenants. No page that is for tenants has them.
+    """
 
     template: str
     values: Callable[[Board, str], Mapping[str, Any]]
+    counts: bool = True
 
 
 def draw_page(key: Key, board: Board) -> Frame:
     """The frame of a live page; `KeyError` for a page that does not exist."""
     page = LIVE_PAGES[key.page]
-    return draw(key, board, page.template, page.values(board, key.scope))
+    beside = "live/_tally.html" if page.counts else ""
+    return draw(key, board, page.template, page.values(board, key.scope), beside=beside)
 
 
 def is_live(key: Key) -> bool:
@@ -109,6 +119,10 @@ def _workers(board: Board, _scope: str) -> dict[str, Any]:
     return {"lines": found[:ROWS_MAX], "lines_left": max(len(found) - ROWS_MAX, 0)}
 
 
+def _tenant(board: Board, _scope: str) -> dict[str, Any]:
+    return {} if board.tenant is None else tenant.values_of(board.tenant)
+
+
 def _still(_board: Board, _scope: str) -> dict[str, Any]:
     return {}
 
@@ -122,7 +136,10 @@ LIVE_PAGES: Final[Mapping[str, LivePage]] = {
     "slo": LivePage("live/slo.html", _slo),
     "resource": LivePage("live/resource.html", _resource),
     "workers": LivePage("live/workers.html", _workers),
-    "still": LivePage("live/still.html", _still),
+    "tenant": LivePage("live/tenant.html", _tenant),
+    OWN: LivePage("live/tenant.html", _tenant, counts=False),
+    COUNTS.page: LivePage("live/still.html", _still),
+    STILL.page: LivePage("live/still.html", _still, counts=False),
 }
 
 

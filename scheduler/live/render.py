@@ -136,6 +136,12 @@ for _filter in (
     register.filter(_filter.__name__, _filter)
 
 
+@register.filter
+def tally_id(entry: str) -> str:
+    """The id of the element beside an entry of the navigation."""
+    return f"tally-{entry}"
+
+
 @cache
 def _engine() -> Engine:
     directories = [str(Path(settings.BASE_DIR) / "templates")]
@@ -147,11 +153,16 @@ def _engine() -> Engine:
     )
 
 
-def draw(key: Key, board: Board, template: str, values: Mapping[str, Any]) -> Frame:
-    """The frame of a page. Shape: one root ``<div id="live">`` around everything the template writes."""
+def draw(key: Key, board: Board, template: str, values: Mapping[str, Any], *, beside: str = "") -> Frame:
+    """The frame of a page. Shape: one root ``<div id="live">`` around everything the template writes.
+
+    The template `beside` draws what lives elsewhere in the shell.
+    """
     collector = _Collector()
     context = Context({"board": board, **values, _COLLECTOR: collector, "sprite": static("sprite.svg")})
     collector.start(ROOT_ID)
     inner = _engine().get_template(template).render(context).strip()
     collector.finish(f'<div id="{ROOT_ID}" class="live">{inner}</div>')
+    if beside:
+        _engine().get_template(beside).render(context)
     return frame(key, board.seq, board.as_of_s, ROOT_ID, collector.fragments())

@@ -14,6 +14,7 @@ from scheduler.live import drawing, wording
 from scheduler.live.attention import OVERLOAD_SAYS, is_bottleneck
 from scheduler.live.board import Board, PoolView, ResourceView, WorkerView, element_id
 
+VALUE_CHARS_MAX: Final = 8
 _TROUBLE: Final = {"bad": 0, "warn": 1, "quiet": 2}
 _HELD_UP, _FINE = 3, 4
 _POOL_CELLS: Final = ("state", "waiting", "bar", "running", "started", "failed", "oldest", "bound")
@@ -135,6 +136,11 @@ class Figure:
     value: str
     spark: drawing.Spark | None = None
     note: str = ""
+
+    @property
+    def size(self) -> str:
+        """The classes of the number: one with many digits is written smaller."""
+        return "value long" if len(self.value) > VALUE_CHARS_MAX else "value"
 
     @property
     def dom_id(self) -> str:

@@ -1,4 +1,4 @@
-"""Parses what the snapshot says of budgets that run out and of tasks that died lately."""
+"""Parses what the snapshot says of budgets that run out, of tasks that died lately, and of what there is to count."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 from scheduler.live.parsing import Json, items_of, name_of, number_of, text_of, time_of, whole_of
 
 SHAPE_CHARS_MAX: Final = 200
+TALLY_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,31 @@ class Death:
     at_s: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What the navigation counts, each up to `TALLY_MAX`: runs that run, dead letters, operations at work."""
+
+    runs: int = 0
+    dead: int = 0
+    operations: int = 0
+
+    @property
+    def parts(self) -> list[tuple[str, str, str]]:
+        """The entry of the navigation, the number as it is read, and what is counted; no number for none."""
+        return [
+            ("runs", _tallied(self.runs), "running"),
+            ("dead", _tallied(self.dead), "kept"),
+            ("operations", _tallied(self.operations), "at work"),
+        ]
+
+
+NOTHING_OPEN: Final = Tally()
+
+
+def _tallied(number: int) -> str:
+    return "" if number <= 0 else str(number) if number < TALLY_MAX else f"{TALLY_MAX - 1}+"
+
+
 def read_budgets(body: Json) -> tuple[SpentBudget, ...]:
     """The budgets of a snapshot, as they were written."""
     return tuple(
@@ -60,6 +86,11 @@ def read_deaths(body: Json) -> tuple[Death, ...]:
         )
         for item in items_of(body, "deaths")
     )
+
+
+def read_tally(item: Json) -> Tally:
+    """The counts of a snapshot, as they were written."""
+    return Tally(*(whole_of(item, name) for name in ("runs", "dead", "operations")))
 
 
 def _nano(item: Json, key: str) -> int:

@@ -58,18 +58,19 @@ class BudgetDetail:
 
 def list_budgets(only: TenantId | None) -> list[BudgetDetail]:
     """Budgets by tenant; `only` limits a caller to its own."""
-    return [_detail(row) for row in accounts.load_budgets(tenant=only)]
+    return [budget_of(row) for row in accounts.load_budgets(tenant=only)]
 
 
 def budget_detail(slug: str, only: TenantId | None) -> BudgetDetail:
     """The budget of a tenant. Raises NotFound, also for one that the caller may not see."""
-    rows = accounts.load_budgets(tenant=only, slug=slug) if "\x00" not in slug else []
+    rows = accounts.load_budgets(tenant=only, slugs=[slug]) if "\x00" not in slug else []
     if not rows:
         raise NotFound(f"There is no tenant {slug!r}.", code="unknown_tenant")
-    return _detail(rows[0])
+    return budget_of(rows[0])
 
 
-def _detail(row: BudgetRow) -> BudgetDetail:
+def budget_of(row: BudgetRow) -> BudgetDetail:
+    """How a budget stands at the moment it was read."""
     starts_at, ends_at = row.period_start, row.period_end
     if starts_at is None or ends_at is None:
         starts_at, ends_at = period_at(row.now, row.time_zone, after=row.after)

@@ -120,7 +120,7 @@ def begin_budget(row: accounts.BudgetRow) -> BudgetId:
 
 def load_budget(slug: str) -> accounts.BudgetRow:
     """The budget of a tenant as it stands. Raises NotFound."""
-    rows = accounts.load_budgets(slug=slug) if "\x00" not in slug else []
+    rows = accounts.load_budgets(slugs=[slug]) if "\x00" not in slug else []
     if not rows:
         raise NotFound(f"There is no tenant {slug!r}.", code="unknown_tenant")
     return rows[0]

@@ -143,6 +143,7 @@ class _Picture:
             "budgets": [row._asdict() for row in trouble_store.load_spent_budgets()],
             "deaths": [{**row._asdict(), "class": row.failure_class} for row in trouble_store.load_recent_deaths()],
             "spending": self._spending(),
+            "tally": trouble_store.load_tally()._asdict(),
         }
 
     def _spending(self) -> dict[str, object]:

@@ -40,9 +40,10 @@ class BudgetRow(NamedTuple):
     now: float
 
 
-def load_budgets(*, tenant: TenantId | None = None, slug: str | None = None) -> list[BudgetRow]:
-    """Budgets by slug; of one tenant, or of all."""
-    return [BudgetRow(*row) for row in queries.fetch(_SQL["read_budgets"], {"tenant": tenant, "slug": slug})]
+def load_budgets(*, tenant: TenantId | None = None, slugs: Sequence[str] | None = None) -> list[BudgetRow]:
+    """Budgets by slug; of one tenant, of those of these slugs, or of all."""
+    params = {"tenant": tenant, "slugs": None if slugs is None else list(slugs)}
+    return [BudgetRow(*row) for row in queries.fetch(_SQL["read_budgets"], params)]
 
 
 def edit_monthly(slug: str, *, version: int, limit: int | None, alert_at: Sequence[float], target: int | None) -> bool:

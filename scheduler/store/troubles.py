@@ -1,4 +1,4 @@
-"""Reads what needs a person and is no state of a pool or limit: budgets that run out, tasks that died lately."""
+"""Reads what needs a person and is no state of a pool or limit: budgets that run out, tasks that died, open work."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ ALERTS_MAX: Final = 200
 BUDGETS_MAX: Final = 5
 DEATHS_MAX: Final = 5
 LATELY_S: Final = 300.0
+TALLY_MAX: Final = 1_000
 
 
 class SpentBudget(NamedTuple):
@@ -32,6 +33,21 @@ class Death(NamedTuple):
     failure_class: str
     shape: str
     at: float
+
+
+class Tally(NamedTuple):
+    """How many of each there are, at most `TALLY_MAX`: runs that run, dead letters, operations at work."""
+
+    runs: int
+    dead: int
+    operations: int
+
+
+def load_tally() -> Tally:
+    """What the navigation counts. Costs the same however many there are."""
+    row = queries.fetch_one(_SQL["tally"], {"most": TALLY_MAX})
+    assert row is not None  # noqa: S101 - counts give a row
+    return Tally(*row)
 
 
 def load_spent_budgets() -> list[SpentBudget]:

@@ -12,8 +12,11 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
+from scheduler.live.audience import STILL
 from scheduler.live.frames import Frame, Key
 from scheduler.live.newest import newest
+from scheduler.live.pages import COUNTS, OF_A_TENANT
+from scheduler.live.render import tally_id
 from scheduler.live.wording import clock_utc, day_and_clock, machine
 from scheduler.web.access import VIEW_AUDIT, VIEW_CONSOLE, home_of, tenant_of
 from scheduler.web.look import THEMES, look_of
@@ -56,22 +59,29 @@ NAVIGATION: Final = (
     NavItem("system", "settings", "Settings", "settings", "e", "ops:settings"),
 )
 
-STILL: Final = Key("still")
-"""The live body of a page on which nothing moves: it shows nothing, and keeps the connection, clock and notices."""
-
 
 def page(
-    request: HttpRequest, template: str, *, title: str, nav: str, live: Key = STILL, status: int = 200, **values: Any
+    request: HttpRequest,
+    template: str,
+    *,
+    title: str,
+    nav: str,
+    live: Key | None = None,
+    status: int = 200,
+    **values: Any,
 ) -> HttpResponse:
     """The page with its first paint of the live body, drawn by the same code as every later frame.
 
     A page without a live body is a picture of the moment it was loaded: lists that people select from do not move.
     """
-    frame, sight = newest.frame(live), newest.look()
+    live = live or (COUNTS if tenant_of(request) is None else STILL)
+    # What somebody has just changed of a tenant must show, though the board is the same.
+    frame = newest.draw_anew(live) if live.page in OF_A_TENANT else newest.frame(live)
+    sight = newest.look()
     age_s = newest.age_s()
     context = {
         "title": title,
-        "nav": _navigation(request, nav),
+        "nav": _navigation(request, nav, frame),
         "look": look_of(request),
         "themes": THEMES,
         "toast": take_toast(request),
@@ -97,7 +107,7 @@ def missing(request: HttpRequest, what: str, *, near: Sequence[str] = (), near_a
     return render(request, "404.html", context, status=404)
 
 
-def _navigation(request: HttpRequest, here: str) -> list[dict[str, Any]]:
+def _navigation(request: HttpRequest, here: str, frame: Frame) -> list[dict[str, Any]]:
     tenant = tenant_of(request)
     if tenant is not None:
         own = NavItem("who", "tenants", tenant, "user", "n", "ops:tenant")
@@ -105,9 +115,21 @@ def _navigation(request: HttpRequest, here: str) -> list[dict[str, Any]]:
     shown = [item for item in NAVIGATION if request.user.has_perm(item.permission)]
     before = [item.group for item in shown[:1] + shown]
     return [
-        {"item": item, "url": reverse(item.route), "here": item.key == here, "apart": item.group != group}
+        {
+            "item": item,
+            "url": reverse(item.route),
+            "here": item.key == here,
+            "apart": item.group != group,
+            "tally": _tally(frame, item.key),
+        }
         for item, group in zip(shown, before, strict=False)
     ]
+
+
+def _tally(frame: Frame, entry: str) -> str:
+    """The live count beside an entry of the navigation, where it has one."""
+    found = frame.fragments.get(tally_id(entry))
+    return mark_safe(found.html) if found else ""  # noqa: S308 - drawn with autoescaping by the live renderer
 
 
 def _notice(frame: Frame, age_s: float, *, lost: bool) -> str:

@@ -13,7 +13,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from scheduler.errors import FieldError, NotFound
+from scheduler.live import tenant as standing
 from scheduler.live import wording
+from scheduler.live.audience import OWN
+from scheduler.live.frames import Key
 from scheduler.policy.books import TopUpRow
 from scheduler.reads.money import BudgetDetail, budget_detail
 from scheduler.reads.spending import AlertTold, RunOf, list_spenders, spending, story_of
@@ -22,7 +25,6 @@ from scheduler.web import money_chart, tenant_words
 from scheduler.web.access import EDIT_BUDGET, EDIT_TENANT, TOP_UP_BUDGET, VIEW_CONSOLE, named_by, needs, tenant_of
 from scheduler.web.fields import with_faults
 from scheduler.web.shell import missing, page
-from scheduler.web.task_story import Figure
 from scheduler.web.tenant_form import top_up_fields
 
 BY: Final = ("model", "pool", "kind", "class")
@@ -59,16 +61,12 @@ def tenant_page(
         "ops/tenant.html",
         title=slug,
         nav="tenants",
+        live=Key(OWN if bound else "tenant", slug),
         status=status,
         tenant=found,
-        chip=tenant_words.chip_of(budget.state, suspended=suspended),
-        sentence=tenant_words.sentence_of(budget.state, suspended=suspended),
         suspended=suspended,
         bound=bound,
-        looked=tenant_words.When(wording.clock_utc(budget.now), wording.machine(budget.now)),
-        figures=_figures(found, budget),
-        bar=tenant_words.bar_of(budget.limit, spent=budget.spent, reserved=budget.reserved),
-        used=tenant_words.used_of(budget.limit, budget.spent),
+        looked=standing.When(wording.clock_utc(budget.now), wording.machine(budget.now)),
         zone=budget.time_zone,
         chart=money_chart.day_chart(spent),
         parts=money_chart.part_tables(spent, BY),
@@ -151,14 +149,14 @@ def _budget_facts(budget: BudgetDetail) -> list[tuple[str, str]]:
 
 def _top_up(row: TopUpRow, budget: BudgetDetail, *, bound: bool) -> TopUpLine:
     ended = row.ends_at if row.ended_at is None else row.ended_at
-    at = tenant_words.in_zone(ended, budget.time_zone)
-    until = f"until {at.text}, {tenant_words.ahead(ended, budget.now)}" if row.in_force else f"over since {at.text}"
+    at = standing.in_zone(ended, budget.time_zone)
+    until = f"until {at.text}, {standing.ahead(ended, budget.now)}" if row.in_force else f"over since {at.text}"
     who = f"“{row.reason}”" if bound else f"{row.actor}: “{row.reason}”"
     return TopUpLine(row.id, tenant_words.amount(row.amount), until, at.machine, who, row.in_force)
 
 
 def _alert(row: AlertTold, budget: BudgetDetail) -> StoryLine:
-    at = tenant_words.in_zone(row.at, budget.time_zone)
+    at = standing.in_zone(row.at, budget.time_zone)
     of_run = row.scope == "run"
     says = (
         f"{f'Run {row.scope_id}' if of_run else 'The budget'} reached {wording.percent(row.threshold)}: "
@@ -176,29 +174,3 @@ def _run(row: RunOf) -> StoryLine:
         wording.machine(row.at),
         reverse("ops:run", args=[row.id]),
     )
-
-
-def _figures(found: TenantDetail, budget: BudgetDetail) -> list[Figure]:
-    resets = tenant_words.in_zone(budget.ends_at, budget.time_zone)
-    limit = "no limit" if budget.limit is None else f"of {wording.dollars(budget.limit)}"
-    top_up = f", {wording.dollars(budget.top_up)} of it topped up" if budget.top_up else ""
-    burn = None if budget.burn is None else int(budget.burn)
-    return [
-        Figure("Spent", wording.dollars(budget.spent), f"{limit}{top_up}"),
-        Figure("Left", wording.dollars(budget.left), f"{wording.dollars(budget.reserved)} reserved by what runs"),
-        Figure("Burn per hour", wording.dollars(burn), _burn_says(budget)),
-        Figure("Projected", wording.dollars(budget.projected), "the period, if it goes on as until now"),
-        Figure("Running", wording.count(found.in_flight), f"{wording.count(found.queued)} waiting"),
-        Figure("Resets", f"in {wording.glance(budget.ends_at - budget.now)}", resets.text),
-    ]
-
-
-def _burn_says(budget: BudgetDetail) -> str:
-    if budget.burn is None:
-        return "measured since less than a minute"
-    if budget.left == 0:
-        return "nothing is left"
-    if budget.runs_out_at is not None:
-        at = tenant_words.in_zone(budget.runs_out_at, budget.time_zone)
-        return f"gone {tenant_words.ahead(budget.runs_out_at, budget.now)}: {at.text}"
-    return "lasts to the end of the period" if budget.limit is not None else "over the last ten minutes"

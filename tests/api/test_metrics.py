@@ -5,12 +5,26 @@ import re
 import pytest
 
 from scheduler.api.metrics import exposition
+from scheduler.api.observing import visible_to
 from scheduler.reads.snapshot import SnapshotRow, latest_snapshot
 from scheduler.services.autoscale import autoscale
 from scheduler.services.snapshot import take_snapshot
+from tests.live import sample
 from tests.support.work import make_bucket, make_pool, make_tenant, submit_tasks
 
 LINE = re.compile(r"# (HELP|TYPE) cronoq_\w+ .+|cronoq_\w+(\{\w+=\"(\\.|[^\"\\])*\"(,\w+=\"(\\.|[^\"\\])*\")*\})? \S+")
+
+
+def test_a_token_of_a_tenant_sees_nothing_of_others_in_the_picture() -> None:
+    money = {"spent_nano": 8, "allowed_nano": 10, "ends": 1.0}
+    budgets = [{"tenant": name, **money} for name in ("acme", "globex")]
+    body = sample.body(budgets=budgets, deaths=[{"tenant": "globex", "shape": "x"}], tally={"runs": 1}, later="globex")
+    seen = visible_to(body, "acme")
+    assert "globex" not in str(seen)
+    assert "tally" not in seen
+    assert [row["tenant"] for row in seen["budgets"]] == ["acme"]
+    assert seen["spending"]["burn"] == 4_350_000_000
+    assert visible_to(body, None) == body
 
 
 @pytest.mark.django_db

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from scheduler.live.audience import is_for_tenant
 from scheduler.live.board import EMPTY, read_board
 from scheduler.live.frames import Frame, Key, beat, opening, out_of_band
-from scheduler.live.pages import LIVE_PAGES, draw_page, is_live
+from scheduler.live.pages import LIVE_PAGES, OF_A_TENANT, SCOPED, draw_page, is_live
+from scheduler.policy.types import BudgetId, TenantId
+from scheduler.reads.money import budget_of
+from scheduler.reads.standings import TenantStanding
+from scheduler.store.accounts import BudgetRow
 from tests.live import sample
 
 OVERVIEW = Key("overview")
-KEYS = [Key(page, "llm" if page == "pool" else "") for page in LIVE_PAGES]
+KEYS = [Key(page, "llm" if page in SCOPED else "") for page in LIVE_PAGES]
 XSS = [
     '"><script>alert(1)</script>',
     "<img src=x onerror=alert(1)>",
@@ -26,6 +32,31 @@ def draw(key: Key = OVERVIEW, seq: int = 1000, **changes: Any) -> Frame:
     return draw_page(key, read_board(seq, sample.AS_OF_S + seq - 1000, sample.body(seq, **changes)))
 
 
+def standing(slug: str) -> TenantStanding:
+    """A tenant that has spent 2.50 of 10 dollars."""
+    row = BudgetRow(
+        tenant=TenantId(1),
+        slug=slug,
+        time_zone="UTC",
+        version=1,
+        monthly=10 * 10**9,
+        alert_at=(0.8,),
+        success_target=None,
+        after=None,
+        budget=BudgetId(1),
+        limit=10 * 10**9,
+        spent=2_500_000_000,
+        reserved=0,
+        period_start=sample.AS_OF_S - 86_400,
+        period_end=sample.AS_OF_S + 86_400,
+        top_up=0,
+        top_up_until=None,
+        burn=None,
+        now=sample.AS_OF_S,
+    )
+    return TenantStanding(budget_of(row), suspended=False, in_flight=3, queued=4)
+
+
 def ids(html: str) -> list[str]:
     return re.findall(r'\bid="([^"]+)"', html)
 
@@ -36,7 +67,10 @@ def test_ids_are_unique_on_a_page(key: Key) -> None:
     assert len(found) == len(set(found))
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.page != "still"], ids=lambda key: key.page)
+OF_A_BOARD = [key for key in KEYS if key.page not in {"still", "counts", *OF_A_TENANT}]
+
+
+@pytest.mark.parametrize("key", OF_A_BOARD, ids=lambda key: key.page)
 def test_an_empty_system_and_no_snapshot_are_different_pages(key: Key) -> None:
     quiet = draw_page(key, read_board(5, sample.AS_OF_S, sample.quiet_body()))
     never = draw_page(key, EMPTY)
@@ -81,8 +115,8 @@ def test_a_joiner_gets_what_its_page_lacks() -> None:
     leaves = opening(later, seq=1000, shape=frame.shape)
     assert len(leaves) > 10
     assert not any("<section" in leaf for leaf in leaves)
-    assert opening(later, seq=1000, shape="other") == [later.html]
-    assert opening(later, seq=None, shape="") == [later.html]
+    assert opening(later, seq=1000, shape="other") == [later.html, *later.beside]
+    assert opening(later, seq=None, shape="") == [later.html, *later.beside]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.page)
@@ -97,6 +131,29 @@ def test_frames_know_no_viewer(key: Key) -> None:
     html = draw(key).html
     for forbidden in ("csrf", "<form", "<input", "<button", "<select", "style=", "<script", "onclick", "hx-"):
         assert forbidden not in html
+
+
+def test_counts_stand_beside_the_page_and_only_where_nobody_is_bound() -> None:
+    tally = {"runs": 0, "dead": 1000, "operations": 2}
+    counted = draw(Key("counts"), tally=tally)
+    assert "999+" in "".join(counted.beside)
+    assert counted.since(draw(Key("counts"), tally={**tally, "dead": 7})).count("<b") == 1
+    assert "999+" not in counted.html
+    assert draw(Key("still"), tally=tally).beside == draw(Key("own", "acme"), tally=tally).beside == []
+
+
+def test_a_tenants_frames_hold_nothing_of_anybody_else() -> None:
+    """Every page that somebody who is bound to a tenant may watch, drawn from a busy board."""
+    board = replace(read_board(1000, sample.AS_OF_S, sample.body()), tenant=standing("acme"))
+    keys = [Key(page, scope) for page in LIVE_PAGES for scope in ("", "acme", "globex", "llm")]
+    allowed = [key for key in keys if is_for_tenant(key, "acme")]
+    assert allowed == [Key("own", "acme"), Key("still")]
+    others = ["globex", "llm", "openai", "engine-7f3a", "tally-"]
+    for key in allowed:
+        frame = draw_page(key, board)
+        sent = "".join([frame.html, *frame.beside, *frame.leaves()])
+        assert [name for name in others if name in sent] == []
+    assert "$7.50" in draw_page(Key("own", "acme"), board).html
 
 
 @pytest.mark.parametrize("evil", XSS)

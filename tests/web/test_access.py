@@ -139,6 +139,10 @@ def test_a_bound_account_opens_nothing_of_others_whatever_else_it_may_do(
 def test_a_bound_account_watches_what_shows_nothing_of_others(with_role: WithRole) -> None:
     client = with_role(Role.TENANT_VIEWER)
     assert client.get("/ops/_live/still/").status_code == 200
+    assert client.get("/ops/_live/own/?scope=globex").status_code == 200
+    assert client.get("/ops/_live/own/?scope=acme").status_code == 404
+    assert client.get("/ops/_live/tenant/?scope=globex").status_code == 404
+    assert client.get("/ops/_live/counts/").status_code == 404
     assert client.get("/ops/_live/overview/").status_code == 404
     assert client.get("/ops/_live/pool/?scope=llm").status_code == 404
 

@@ -8,9 +8,11 @@ from html import unescape
 import pytest
 from django.test import Client
 
+from scheduler.live.newest import newest
 from scheduler.models import AuditEvent, Operation, OperationItem
 from scheduler.policy.types import PoolId, TaskId, TenantId
 from scheduler.services.dead import fold_dead
+from scheduler.services.snapshot import take_snapshot
 from tests.support.statements import statements
 from tests.support.work import HandWorker, be_patient, make_pool, make_tenant, state_of, submit_tasks
 from tests.web.conftest import WithPermissions
@@ -54,6 +56,15 @@ def form_of(html: str) -> dict[str, str]:
     form = html[html.index('action="/ops/operations/start/"') :]
     names = dict(re.findall(r'name="(\w+)" (?:type="\w+" )?value="([^"]*)"', form))
     return {name: unescape(value) for name, value in names.items()} | {"reason": "mended"}
+
+
+def test_the_navigation_counts_what_is_open(operator: Client, acme: TenantId, pool: PoolId) -> None:
+    die(acme, pool, 3)
+    take_snapshot(None, {}, interval_s=1.0)
+    newest.forget()
+    page = text_of(operator, "/ops/settings/")
+    assert '<b id="tally-dead" class="tally">3<span class="sr"> kept</span></b>' in page
+    assert '<b id="tally-operations" class="tally"></b>' in page
 
 
 def test_from_a_group_of_dead_letters_to_an_operation(operator: Client, acme: TenantId, pool: PoolId) -> None:

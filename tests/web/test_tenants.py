@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from scheduler.models import Pool, Tenant
+from scheduler.models import Budget, Pool, Snapshot, Tenant
 from scheduler.policy.types import PoolId, TenantId
 from tests.support.books import USD, make_budget, make_burn, make_entry
 from tests.support.work import make_tenant
@@ -35,6 +35,19 @@ def test_the_list_says_who_is_in_trouble_first(viewer: Client) -> None:
     assert "gone in 1 d 6 h" in page or "gone in 1 d 5 h" in page
     assert all(word in page for word in ("Blocked", "Suspended", "$30.00", "$900.00", "10 %"))
     assert "<script>alert" not in page
+
+
+def test_the_page_of_a_tenant_is_drawn_as_things_stand_and_its_frames_follow(
+    viewer: Client, snapshot: Snapshot
+) -> None:
+    budget = make_budget(make_tenant("acme"), limit=10 * USD, spent=2 * USD)
+    assert "$8.00" in text(viewer, "/ops/tenants/acme/")
+    Budget.objects.filter(pk=budget.pk).update(spent_nano=10 * USD)
+    page = text(viewer, "/ops/tenants/acme/")
+    assert "Blocked" in page
+    assert "100 % of the budget is spent" in page
+    assert "Blocked" in text(viewer, "/ops/_live/tenant/?scope=acme")
+    assert "could not be read" in text(viewer, "/ops/_live/tenant/?scope=nobody")
 
 
 def test_the_list_is_found_in_and_says_when_it_is_empty(viewer: Client) -> None:

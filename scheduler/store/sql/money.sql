@@ -56,7 +56,7 @@ LEFT JOIN LATERAL (
     FROM unnest(b.top_up_nanos, b.top_up_untils) AS n(nano, until) WHERE n.until > clock_timestamp()
 ) u ON true
 LEFT JOIN burn_mark m ON m.budget_id = b.id
-WHERE (%(tenant)s::bigint IS NULL OR t.id = %(tenant)s) AND (%(slug)s::text IS NULL OR t.slug = %(slug)s)
+WHERE (%(tenant)s::bigint IS NULL OR t.id = %(tenant)s) AND (%(slugs)s::text[] IS NULL OR t.slug = ANY(%(slugs)s))
 ORDER BY t.slug;
 
 -- name: edit_monthly

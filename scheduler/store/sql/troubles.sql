@@ -18,3 +18,9 @@ FROM (SELECT * FROM dead_group WHERE n > 0 AND last_at > statement_timestamp() -
 JOIN pool p ON p.id = g.pool_id
 JOIN tenant t ON t.id = g.tenant_id
 ORDER BY g.n DESC, g.fingerprint;
+
+-- name: tally
+-- Runs that run, dead letters and operations at work, each counted up to a bound along an index.
+SELECT (SELECT count(*) FROM (SELECT FROM run WHERE state = 'active' LIMIT %(most)s) r),
+       (SELECT count(*) FROM (SELECT FROM dead_letter WHERE discarded_at IS NULL LIMIT %(most)s) d),
+       (SELECT count(*) FROM (SELECT FROM operation WHERE state IN ('starting', 'running') LIMIT %(most)s) o);
