@@ -21,8 +21,13 @@ PAYLOAD_BYTES_MAX: Final = conf.current().payload_bytes_max
 BATCH_BYTES_MAX: Final = conf.current().batch_bytes_max
 BODY_BYTES_MAX: Final = PAYLOAD_BYTES_MAX + 64 * 2**10
 """Of every other request: one payload and what goes with it."""
-LARGE: Final = {"/tasks/batch": BATCH_BYTES_MAX, "/complete": FRAME_BYTES_MAX, "/lease": FRAME_BYTES_MAX}
-"""By the end of the path, what may be larger: batches, and reports that carry a result."""
+LARGE: Final = {
+    "/tasks/batch": BATCH_BYTES_MAX,
+    "/complete": FRAME_BYTES_MAX,
+    "/lease": FRAME_BYTES_MAX,
+    "/checkpoint": FRAME_BYTES_MAX,
+}
+"""By the end of the path, what may be larger: batches, checkpoints, and reports that carry a result."""
 
 
 class StrictParser(Parser):

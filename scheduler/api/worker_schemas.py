@@ -10,8 +10,10 @@ from pydantic import Field, Strict
 from scheduler.api.answers import In, Out, moment
 from scheduler.api.fields import Json, Name, Number, Text
 from scheduler.policy.remote import WorkerLine
+from scheduler.policy.usage import CALL_CHARS_MAX
 from scheduler.protocol.limits import LEASES_MAX, POOLS_MAX, SLOTS_MAX
 from scheduler.protocol.messages import Complete, Fail, Release
+from scheduler.protocol.writes import Charge, Checkpoint
 from scheduler.reads.tasks import ID_MAX
 
 LeaseNumber = Annotated[int, Strict(), Field(ge=0, le=ID_MAX)]
@@ -161,6 +163,46 @@ class ReleaseIn(In):
     def said(self, lease: int) -> Release:
         """The message."""
         return Release(lease, self.retry_after)
+
+
+class LeaseCheckpointIn(In):
+    """Where the run of this step can be taken up."""
+
+    checkpoint: Json = Field(description="Any JSON, at most 1 MiB")
+    version: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="The version that you read; 409 if it is not it"
+    )
+
+    def said(self, lease: int) -> Checkpoint:
+        """The message."""
+        return Checkpoint(0, lease, self.checkpoint, self.version)
+
+
+class CheckpointedOut(Out):
+    """The version that was written."""
+
+    lease_id: int
+    version: int
+
+
+class ChargeIn(In):
+    """What a call of the attempt has used, beside what is said at its end."""
+
+    call: Annotated[Text, Field(min_length=1, max_length=CALL_CHARS_MAX)] = Field(
+        description="A name within the attempt: the same one is charged once"
+    )
+    usage: dict[str, Any] = Field(description="As in `complete`")
+
+    def said(self, lease: int) -> Charge:
+        """The message."""
+        return Charge(0, lease, self.call, self.usage)
+
+
+class ChargedOut(Out):
+    """A call that is charged. `added` false: one of that name was charged before."""
+
+    lease_id: int
+    added: bool
 
 
 class SettledOut(Out):

@@ -18,10 +18,14 @@ from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool, in_thread
 from scheduler.api.worker_schemas import (
     BeatOut,
+    ChargedOut,
+    ChargeIn,
+    CheckpointedOut,
     CompleteIn,
     FailIn,
     HeartbeatIn,
     KeptOut,
+    LeaseCheckpointIn,
     LeasesOut,
     PollIn,
     RegisteredOut,
@@ -183,6 +187,27 @@ async def fail_lease(request: HttpRequest, lease_id: Path[Id], body: FailIn) -> 
 async def release_lease(request: HttpRequest, lease_id: Path[Id], body: ReleaseIn) -> HttpResponse:
     """The attempt goes back without having counted."""
     return await _report(request, body.said(lease_id))
+
+
+@router.post(
+    "/leases/{lease_id}/checkpoint",
+    auth=WORK,
+    operation_id="checkpoint_lease",
+    response={200: CheckpointedOut, PROBLEMS: Problem},
+)
+async def checkpoint_lease(request: HttpRequest, lease_id: Path[Id], body: LeaseCheckpointIn) -> HttpResponse:
+    """Write where the run of this step can be taken up."""
+    answer = await asyncio.shield(gateway().write(body.said(lease_id), caller_of(request)))
+    return respond(200, CheckpointedOut(lease_id=lease_id, **answer))
+
+
+@router.post(
+    "/leases/{lease_id}/charge", auth=WORK, operation_id="charge_lease", response={200: ChargedOut, PROBLEMS: Problem}
+)
+async def charge_lease(request: HttpRequest, lease_id: Path[Id], body: ChargeIn) -> HttpResponse:
+    """Charge a call that the attempt has made, however it ends. The same `call` again changes nothing."""
+    answer = await asyncio.shield(gateway().write(body.said(lease_id), caller_of(request)))
+    return respond(200, ChargedOut(lease_id=lease_id, **answer))
 
 
 async def _report(request: HttpRequest, said: Report) -> HttpResponse:

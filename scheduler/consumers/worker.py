@@ -22,7 +22,8 @@ from scheduler.engine.remote.gateway import REPLACED, STOPS, gateway
 from scheduler.engine.remote.reports import report_of
 from scheduler.engine.remote.seats import Seat
 from scheduler.engine.remote.wording import lease_message
-from scheduler.errors import CronoqError, Forbidden, Refused, Unavailable
+from scheduler.engine.remote.writes import answer_text, refusal_text
+from scheduler.errors import Conflict, CronoqError, Forbidden, Refused, Unavailable
 from scheduler.policy.remote import RemoteWorker, Stop
 from scheduler.policy.types import LeaseId, WorkerId
 from scheduler.protocol.fields import BadMessage
@@ -40,6 +41,7 @@ from scheduler.protocol.messages import (
     encode,
 )
 from scheduler.protocol.server import CloseSocket, ServerSession, error_text, ready_text, settled_text
+from scheduler.protocol.writes import Abandon, Charge, Checkpoint, Claim, Commit, Write
 from scheduler.services import workers as service
 from scheduler.services.tokens import Principal, authenticate
 
@@ -106,6 +108,8 @@ class WorkerConsumer(AsyncWebsocketConsumer):
                 gateway().drain(seat)
             case Complete() | Fail() | Release():
                 self._spawn(self._report(said))
+            case Checkpoint() | Charge() | Claim() | Commit() | Abandon():
+                self._spawn(self._write(said))
 
     # Hello
 
@@ -171,6 +175,13 @@ class WorkerConsumer(AsyncWebsocketConsumer):
             return
         detail = "" if state is not None else "The lease has ended or is not yours; drop the attempt."
         await self._say(settled_text(said.lease, state, detail=detail))
+
+    async def _write(self, said: Write) -> None:
+        try:
+            text = answer_text(said, await asyncio.shield(gateway().write(said, self._caller)))
+        except (Conflict, Refused) as error:
+            text = refusal_text(said, error)
+        await self._say(text)
 
     async def _tick(self) -> None:
         """Notice a worker that does not speak or read, and a token that opens nothing any more."""

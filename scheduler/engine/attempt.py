@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, Protocol, TypeVar
@@ -122,6 +122,10 @@ class Context:
     async def save_checkpoint(self, value: Any) -> int:
         """See `AttemptContext`."""
         return await self._side.save_checkpoint(value)
+
+    async def charge(self, usage: Mapping[str, Any], call: str) -> bool:
+        """See `AttemptContext`."""
+        return await self._side.charge(usage, call)
 
     def receipt(self, step: str) -> StepReceipt:
         """See `AttemptContext`."""

@@ -7,7 +7,7 @@ It decides nothing: what a claim is answered is `services.receipts`' business.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 import orjson
@@ -18,6 +18,7 @@ from scheduler.policy.payload import fault_in_json
 from scheduler.policy.receipts import ClaimAnswer
 from scheduler.policy.types import LeasedTask, RunId
 from scheduler.services import receipts
+from scheduler.services.using import charge_call
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -111,6 +112,11 @@ class StepSide:
         )
         self.checkpoint = orjson.loads(text)
         return version
+
+    async def charge(self, usage: Mapping[str, Any], call: str) -> bool:
+        """Charge a call of this attempt; False when one of that name was charged before."""
+        leased = self._leased
+        return await self._desk.call(charge_call, leased.lease, call, dict(usage), tenant=leased.tenant)
 
     def wait(self, doing: Coroutine[Any, Any, R]) -> R:
         """For handlers that are plain functions, in a thread: let this be done, and return what comes of it."""

@@ -7,7 +7,7 @@ is a real foreign key. Triggers in the migrations keep `task_delta` exact; see `
 
 from __future__ import annotations
 
-from scheduler.models.attempts import Attempt, AttemptFault, Lease
+from scheduler.models.attempts import Attempt, AttemptFault, Lease, LeaseCharge
 from scheduler.models.audit import AuditEvent
 from scheduler.models.counts import FoldMark, TaskCount, TaskDelta, WaitingDepth
 from scheduler.models.dead import DeadDelta, DeadGroup, DeadHour, DeadLetter
@@ -57,6 +57,7 @@ __all__ = [
     "Leader",
     "LearnedDuration",
     "Lease",
+    "LeaseCharge",
     "LedgerEntry",
     "Occurrence",
     "Operation",

@@ -37,9 +37,23 @@ class Lease(models.Model):
     model = models.CharField(max_length=200, null=True)  # noqa: DJ001 - NULL: it was not routed
     route_id = models.BigIntegerField(null=True)
     route_choice = models.SmallIntegerField(null=True)
+    # It has rows in `lease_charge`: whoever ends it looks for them.
+    charged = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         db_table = "lease"
+
+
+class LeaseCharge(models.Model):
+    """What a running attempt said that a call of it has used. Moved into the attempt's bill when its lease ends."""
+
+    pk = models.CompositePrimaryKey("lease_id", "call")
+    lease_id = models.BigIntegerField()
+    call = models.CharField(max_length=100)
+    usage = models.JSONField()
+
+    class Meta:
+        db_table = "lease_charge"
 
 
 class Attempt(models.Model):

@@ -99,7 +99,8 @@ class LedgerEntry(models.Model):
     """What one line of an attempt cost. Appended with the end of its lease, never changed (a trigger refuses it).
 
     `provider_cost_nano` is what we owe, `tenant_charge_nano` what its budgets were charged: never more than they had
-    left. Line 0 is the call, line 1 the worker's time. `period_start` is that of the tenant's budget.
+    left. Line 0 is the call, line 1 the worker's time, those from 2 on are calls that
+    were charged while it ran. `period_start` is that of the tenant's budget.
     """
 
     lease_id = models.BigIntegerField()

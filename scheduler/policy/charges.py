@@ -2,7 +2,8 @@
 
 What was used is billed as it was reported. An attempt that says itself that it failed, and reports no use, cost
 nothing; one that ended without a word (timed out, lost, stopped) is billed for its input and what can have come. It is
-never zero for want of a report, and never decides who pays: that is `budget`.
+never zero for want of a report, and never decides who pays: that is `budget`. Calls that were charged while it ran are
+billed one by one; where there are any, nothing is guessed besides.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from scheduler.policy.types import Outcome
 
 CALL_LINE: Final = 0
 TIME_LINE: Final = 1
+CHARGED_LINE: Final = 2
+"""The first of the calls that were charged while the attempt ran."""
 MICRO: Final = 1_000_000
 
 
@@ -82,7 +85,7 @@ class Ended(NamedTuple):
     """An attempt that has ended. `began`: it was under way, so that what it did not report may still have cost.
 
     `table` holds the prices at its start; `worker_second_nano` is what the pool's workers cost; `usage` what
-    it reported.
+    it reported at its end; `charged` what its calls were charged while it ran, each with the prices of its model.
     """
 
     outcome: Outcome
@@ -93,6 +96,7 @@ class Ended(NamedTuple):
     table: PriceTable | None
     worker_second_nano: int | None
     usage: Mapping[str, Any] | None = None
+    charged: tuple[tuple[Mapping[str, Any], PriceTable | None], ...] = ()
 
 
 class Line(NamedTuple):
@@ -121,15 +125,28 @@ def bill(ended: Ended) -> list[Line]:
         micros = int(max(0.0, ended.elapsed_s) * MICRO)
         cost = -(-micros * ended.worker_second_nano // MICRO)
         lines.append(Line(TIME_LINE, cost, "reported", "operator"))
+    for place, (usage, table) in enumerate(ended.charged, CHARGED_LINE):
+        line = _charged(ended, usage, table)
+        if line is not None:
+            lines.append(line._replace(line=place))
     return lines
+
+
+def _charged(ended: Ended, usage: Mapping[str, Any], table: PriceTable | None) -> Line | None:
+    """A call that was charged; None where it has no price of its own, as in work at a flat price."""
+    said = _said(ended, usage)
+    if said is not None or ended.pricing is None or table is None:
+        return said
+    cost = cost_of(table, buckets_of(usage))
+    return Line(CHARGED_LINE, cost, _source(usage), table.source, usage, _model(usage, ended.pricing))
 
 
 def _call(ended: Ended, pricing: Pricing | None) -> Line | None:
     """What was called, if anything: of work that is priced by its worker's time alone only what it says itself."""
     usage = ended.usage
-    if usage is not None and isinstance(usage.get("cost_usd"), str):
-        cost = _said_cost(usage["cost_usd"], ended.reserved if pricing is None else pricing.most)
-        return Line(CALL_LINE, cost, _source(usage), "reported", usage, None if pricing is None else pricing.model)
+    said = None if usage is None else _said(ended, usage)
+    if said is not None:
+        return said
     if pricing is None or (pricing.table is None and ended.worker_second_nano is not None):
         return None
     if usage is None:
@@ -145,10 +162,21 @@ def _call(ended: Ended, pricing: Pricing | None) -> Line | None:
     return Line(CALL_LINE, cost, source, table.source, usage, _model(usage, pricing))
 
 
+def _said(ended: Ended, usage: Mapping[str, Any]) -> Line | None:
+    """A call whose cost its worker knows and says."""
+    if not isinstance(usage.get("cost_usd"), str):
+        return None
+    pricing = ended.pricing
+    cost = _said_cost(usage["cost_usd"], ended.reserved if pricing is None else pricing.most)
+    return Line(CALL_LINE, cost, _source(usage), "reported", usage, None if pricing is None else pricing.model)
+
+
 def _unreported(ended: Ended, pricing: Pricing) -> Line | None:
     if ended.outcome is Outcome.FAILED or not ended.began:
         return None
     table = ended.table or pricing.table
+    if ended.charged and table is not None:
+        return None
     if table is None:
         return Line(CALL_LINE, ended.reserved, "unknown", "operator")
     used = _unseen(ended, pricing)

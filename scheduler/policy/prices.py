@@ -165,7 +165,14 @@ def unseen(asked_input: int, output_most: int, elapsed_s: float) -> Buckets:
 
 
 def buckets_of(usage: Mapping[str, object]) -> Buckets:
-    """The buckets of a usage record; what it does not name, or what is no count, is 0."""
+    """The buckets of a usage record; what it does not name, or what is no count, is 0.
+
+    One that has no buckets may say `input_tokens` and `output_tokens`, as providers do.
+    """
+    if not any(name in usage for name in Buckets._fields):
+        return Buckets(
+            input_uncached=_count(usage.get("input_tokens")), output_visible=_count(usage.get("output_tokens"))
+        )
     return Buckets(*(_count(usage.get(name)) for name in Buckets._fields))
 
 

@@ -22,6 +22,7 @@ from scheduler.protocol.messages import (
     encode,
     from_server,
 )
+from scheduler.protocol.writes import Answer
 
 
 class ClientSession:
@@ -38,6 +39,8 @@ class ClientSession:
         self._token = token
         self._held: dict[int, Lease] = {}
         self._reports: dict[int, str] = {}
+        self._writes: dict[int, tuple[int, str]] = {}
+        self._refs = 0
 
     def hello(self) -> str:
         """The first message of a socket, also after a reconnect: what is held is named, what is not is handed back."""
@@ -69,10 +72,11 @@ class ClientSession:
             case Lease():
                 return self._begin(said)
             case Settled():
-                self._reports.pop(said.lease, None)
-                self._held.pop(said.lease, None)
+                self._drop(said.lease)
             case Refused():
                 self._reports.pop(said.lease, None)
+            case Answer():
+                self._writes.pop(said.ref, None)
             case Beat():
                 for lease in said.lost:
                     self._drop(lease)
@@ -93,6 +97,7 @@ class ClientSession:
     def _drop(self, lease: int) -> None:
         self._held.pop(lease, None)
         self._reports.pop(lease, None)
+        self._writes = {ref: each for ref, each in self._writes.items() if each[0] != lease}
 
     # What goes out
 
@@ -103,8 +108,8 @@ class ClientSession:
 
     @property
     def unsettled(self) -> tuple[str, ...]:
-        """Reports that were not acknowledged: they are sent again after a reconnect, which does no harm."""
-        return tuple(self._reports.values())
+        """What was not acknowledged, writes before reports: sent again after a reconnect, which does no harm."""
+        return (*(text for _, text in self._writes.values()), *self._reports.values())
 
     def is_held(self, lease: int) -> bool:
         """Whether the lease is still this worker's, as far as it knows."""
@@ -129,6 +134,15 @@ class ClientSession:
             return None
         text = self._reports[lease] = encode(kind, lease_id=lease, **fields)
         return text
+
+    def write(self, kind: str, lease: int, **fields: object) -> tuple[int, str] | None:
+        """A `checkpoint`, `charge`, `claim`, `commit` or `abandon` and its ref, kept until answered; None: not held."""
+        if lease not in self._held:
+            return None
+        self._refs += 1
+        text = encode(kind, ref=self._refs, lease_id=lease, **fields)
+        self._writes[self._refs] = (lease, text)
+        return self._refs, text
 
 
 def pong(said: Ping) -> str:

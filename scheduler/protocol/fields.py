@@ -41,6 +41,10 @@ class Fields:
             raise self._bad(name, "a whole number that is not negative")
         return value
 
+    def optional_id(self, name: str) -> int | None:
+        """A number that identifies something, or nothing."""
+        return None if self.said.get(name) is None else self.id(name)
+
     def ids(self, name: str, *, count_max: int = ID_MAX) -> tuple[int, ...]:
         """Several of them; none when it is left out."""
         value = self._optional(name, list, "a list of whole numbers") or []

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from scheduler.protocol.fields import BadMessage, Fields
 from scheduler.protocol.limits import LEASES_MAX, POOLS_MAX, SLOTS_MAX
+from scheduler.protocol.writes import WRITES, Answer, Write, answer
 
 CLASSES: Final = (
     "error", "throttled", "overloaded", "capacity", "timeout", "permanent", "provider_billing", "cancelled",
@@ -90,7 +91,7 @@ class Pong:
 
 
 Report = Complete | Fail | Release
-FromWorker = Hello | Heartbeat | Report | Drain | Pong
+FromWorker = Hello | Heartbeat | Report | Write | Drain | Pong
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ class Error:
     detail: str
 
 
-FromServer = Ready | Lease | Settled | Refused | Beat | Cancel | Drain | Ping | Error
+FromServer = Ready | Lease | Settled | Refused | Answer | Beat | Cancel | Drain | Ping | Error
 
 
 def decode(text: str) -> Fields:
@@ -228,6 +229,7 @@ _REPORTS: Final[Mapping[str, Callable[[Fields], Report]]] = {
 
 _FROM_WORKER: Final[Mapping[str, Callable[[Fields], FromWorker]]] = {
     **_REPORTS,
+    **WRITES,
     "hello": hello,
     "heartbeat": lambda said: Heartbeat(said.ids("leases", count_max=LEASES_MAX)),
     "drain": lambda _: Drain(),
@@ -262,6 +264,7 @@ _FROM_SERVER: Final[Mapping[str, Callable[[Fields], FromServer]]] = {
     "lease": lambda said: Lease(said.id("lease_id"), said.optional_seconds("ttl_s") or 0.0, said.said),
     "settled": _settled,
     "refused": lambda said: Refused(said.id("lease_id"), said.text("code"), said.text("detail", default="")),
+    "answer": answer,
     "beat": lambda said: Beat(said.ids("kept"), said.texts_by_id("cancel"), said.ids("lost")),
     "cancel": lambda said: Cancel(said.id("lease_id"), said.text("reason", default="cancelled")),
     "drain": lambda _: Drain(),

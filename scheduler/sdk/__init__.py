@@ -25,7 +25,19 @@ from scheduler.sdk.declarations import (
     RetryPolicy,
     Task,
 )
-from scheduler.sdk.errors import ApiError, EventsLagged, Permanent, Retryable, SchedulerError, SubmitError, TaskFailed
+from scheduler.sdk.errors import (
+    ApiError,
+    CancelTask,
+    EventsLagged,
+    Permanent,
+    Reject,
+    Retryable,
+    SchedulerError,
+    SubmitError,
+    TaskFailed,
+    WorkerRefused,
+    WriteRefused,
+)
 from scheduler.sdk.events import Event, EventStream
 from scheduler.sdk.handle import TaskHandle
 from scheduler.sdk.remote.answers import Accepted, Operation, Preview, Run, TaskInfo, Why
@@ -35,7 +47,7 @@ from scheduler.sdk.snapshot import PoolSnapshot
 if TYPE_CHECKING:
     from scheduler.sdk.remote.async_client import AsyncClient
     from scheduler.sdk.remote.client import Client
-    from scheduler.sdk.worker import CancelTask, Reject, Worker
+    from scheduler.sdk.worker import Worker
 
 __all__ = [
     "Accepted",
@@ -71,13 +83,13 @@ __all__ = [
     "TaskInfo",
     "Why",
     "Worker",
+    "WorkerRefused",
+    "WriteRefused",
 ]
 
 _LATER: Final = {
     "AsyncClient": "scheduler.sdk.remote.async_client",
     "Client": "scheduler.sdk.remote.client",
-    "CancelTask": "scheduler.sdk.worker",
-    "Reject": "scheduler.sdk.worker",
     "Worker": "scheduler.sdk.worker",
 }
 """What needs HTTP or a websocket is imported on its first use: an embedded scheduler needs neither."""

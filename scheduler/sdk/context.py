@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
@@ -70,6 +71,9 @@ class Step(Attempt, Protocol):
     async def save_checkpoint(self, value: Any) -> int:
         """Write where the run can be taken up."""
 
+    async def charge(self, usage: Mapping[str, Any], call: str) -> bool:
+        """Charge a call; False when one of that name was charged before."""
+
     def wait(self, doing: Coroutine[Any, Any, T]) -> T:
         """Let it be done, and return what comes of it."""
 
@@ -81,10 +85,11 @@ class TaskContext:
     told from the current one. `timeout` is in seconds, `deadline` in Unix seconds.
     """
 
-    __slots__ = ("_attempt",)
+    __slots__ = ("_attempt", "_charges")
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
+        self._charges = itertools.count(1)
 
     def __repr__(self) -> str:
         """Which attempt at what."""
@@ -165,7 +170,7 @@ class TaskContext:
 
     @property
     def run(self) -> int | None:
-        """The agent run that this is a step of."""
+        """The agent run that this is a step of; submit further steps with `run=ctx.run`."""
         found: int | None = getattr(self._attempt, "run", None)
         return found
 
@@ -175,12 +180,30 @@ class TaskContext:
         return getattr(self._attempt, "checkpoint", None)
 
     async def save_checkpoint(self, value: Any) -> int:
-        """Write where the run can be taken up (JSON, at most 1 MiB); the next attempt of its steps is handed it."""
+        """Write where the run can be taken up (JSON, at most 1 MiB); the next attempt of its steps is handed it.
+
+        Returns the version. Raises WriteRefused, with `code` `not_a_step` outside a run.
+        """
         return await self._step().save_checkpoint(value)
+
+    async def charge(self, usage: Mapping[str, Any], *, call: str | None = None) -> bool:
+        """Put down what a call of this attempt has used, so that it is billed however the attempt ends.
+
+        `usage` is `{"model": …, "input_uncached": n, "output_visible": n, …}`, or `{"cost_usd": "0.02"}` where the
+        cost is known. `call` names it within the attempt and is made up if left out; the same name again is not charged
+        (False). Raises WriteRefused.
+        """
+        return await self._step().charge(usage, call or str(next(self._charges)))
 
     def receipt(self, step: str) -> Receipt:
         """An effect on the world outside that the run makes once, however often its step is tried."""
         return self._step().receipt(step)
+
+    @property
+    def max_output_tokens(self) -> int | None:
+        """The most that a model may write in this attempt, because a budget pays for no more; None: no such limit."""
+        found: int | None = getattr(self._attempt, "max_output_tokens", None)
+        return found
 
     def wait(self, doing: Coroutine[Any, Any, T]) -> T:
         """For executors that are plain functions and cannot await: `ctx.wait(ctx.save_checkpoint(value))`."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+PASSING: Final = frozenset({"stale_lease", "run_killed", "version_conflict", "overloaded", "database_unavailable"})
+"""Why something was not written now, though another attempt may write it."""
 
 
 class SchedulerError(Exception):
@@ -62,6 +65,44 @@ class Permanent(Exception):
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
         self.message = message
+
+
+class Reject(Exception):
+    """Raised by a remote worker's handler: not for this worker now; the task goes back without having counted."""
+
+    def __init__(self, message: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class CancelTask(Exception):
+    """Raised by a remote worker's handler: the task is to end as cancelled."""
+
+
+class WriteRefused(SchedulerError):
+    """What an attempt wanted kept (a checkpoint, a receipt, a charge) was not written.
+
+    `code` is stable: `stale_lease` (the attempt is not its worker's any more: stop), `run_killed`, `not_a_step`,
+    `fingerprint_differs`, `bad_usage` and others. Where a handler lets it through, the attempt fails; for good, unless
+    another attempt may write.
+    """
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    @property
+    def permanent(self) -> bool:
+        """Whether the same would be refused again."""
+        return self.code not in PASSING
+
+
+class WorkerRefused(SchedulerError):
+    """The server will not have this worker as it is; `code` is the socket's close code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class ApiError(SchedulerError):

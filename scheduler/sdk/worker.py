@@ -36,8 +36,18 @@ from scheduler.protocol.client import ClientSession, pong
 from scheduler.protocol.fields import BadMessage
 from scheduler.protocol.limits import FINAL, HEARTBEAT_FRACTION, RESULT_BYTES_MAX
 from scheduler.protocol.messages import Beat, Cancel, Drain, Error, Lease, Ping, Ready, Refused
+from scheduler.protocol.writes import Answer
 from scheduler.sdk.context import TaskContext
-from scheduler.sdk.errors import Permanent, Retryable, SchedulerError
+from scheduler.sdk.errors import (
+    CancelTask,
+    Permanent,
+    Reject,
+    Retryable,
+    SchedulerError,
+    WorkerRefused,
+    WriteRefused,
+)
+from scheduler.sdk.job import Job
 
 logger = logging.getLogger(__name__)
 
@@ -46,60 +56,6 @@ BACKOFF_S: Final = (0.1, 10.0)
 HEARTBEAT_MAX_S: Final = 10.0
 LEASE_BYTES_MAX: Final = 32 * 2**20
 """Of one message from the server: a payload and the results of the tasks before it."""
-
-
-class Reject(Exception):
-    """Raised by a handler: not for this worker now; the task goes back without having counted."""
-
-    def __init__(self, message: str = "", retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
-
-
-class CancelTask(Exception):
-    """Raised by a handler: the task is to end as cancelled."""
-
-
-class WorkerRefused(SchedulerError):
-    """The server will not have this worker as it is; `code` is the socket's close code."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class Job:
-    """One attempt, as `TaskContext` shows it to its handler."""
-
-    def __init__(self, lease: Lease) -> None:
-        said = lease.body
-        self.lease_id: int = lease.lease
-        self.task_id: int = said["task"]
-        self.attempt: int = said["attempt"]
-        self.kind: str = said["kind"]
-        self.key: str | None = said.get("key")
-        self.pool: str = said["pool"]
-        self.tenant: str = said["tenant"]
-        self.timeout_s: float | None = said.get("timeout_s")
-        self.deadline: float | None = said.get("deadline_at")
-        self.degraded: bool = said.get("degraded", False)
-        self.tags: Mapping[str, str] = said.get("tags") or {}
-        self.payload: Any = said.get("payload")
-        self.upstream: dict[str, Any] = said.get("upstream") or {}
-        self._stopped = threading.Event()
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The names in `upstream` that have no success to show."""
-        return tuple(name for name, parent in self.upstream.items() if parent["state"] != "succeeded")
-
-    def is_cancelled(self) -> bool:
-        """Whether the attempt was told to stop, whatever for."""
-        return self._stopped.is_set()
-
-    def stop(self) -> None:
-        """Tell it to."""
-        self._stopped.set()
 
 
 class Worker:
@@ -133,6 +89,7 @@ class Worker:
         self._grace_s = grace
         self._lock = threading.Lock()
         self._jobs: dict[int, tuple[Job, asyncio.Task[None]]] = {}
+        self._asked: dict[int, tuple[int, asyncio.Future[Answer]]] = {}
         self._threads = ThreadPoolExecutor(max_workers=slots, thread_name_prefix="handler")
         self._loop = asyncio.new_event_loop()
         self._stopping = threading.Event()
@@ -241,6 +198,8 @@ class Worker:
             case Beat():
                 for lease in [*said.cancel, *said.lost]:
                     self._halt(lease)
+            case Answer():
+                self._loop.call_soon_threadsafe(self._answer, said)
             case Refused():
                 # What it came to cannot be stored, however often it is sent.
                 self._report("fail", said.lease, **{"class": "permanent"}, message=said.detail)
@@ -282,7 +241,7 @@ class Worker:
             self._report("release", lease.lease)
             return
         self._idle.clear()
-        self._loop.call_soon_threadsafe(self._start, Job(lease))
+        self._loop.call_soon_threadsafe(self._start, Job(lease, self._write, self._loop))
 
     def _start(self, job: Job) -> None:
         self._jobs[job.lease_id] = (job, self._loop.create_task(self._attempt(job)))
@@ -293,8 +252,44 @@ class Worker:
             if known is not None:
                 known[0].stop()
                 known[1].cancel()
+            if not self.session.is_held(lease):
+                self._give_up_asking(lease)
 
         self._loop.call_soon_threadsafe(stop)
+
+    # What handlers want written while they work
+
+    async def _write(self, lease: int, kind: str, **fields: Any) -> Mapping[str, Any]:
+        """Say it, again on every new connection, until it is answered. On the loop. Raises WriteRefused."""
+        try:
+            json.dumps(fields, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise Permanent(f"This {kind} cannot be kept, it is no JSON: {error}") from None
+        with self._lock:
+            asked = self.session.write(kind, lease, **fields)
+        if asked is None:
+            raise _stale(lease)
+        ref, text = asked
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        self._asked[ref] = (lease, answer)
+        self._send(text)
+        try:
+            said = await answer
+        finally:
+            self._asked.pop(ref, None)
+        if said.code is not None:
+            raise WriteRefused(said.detail, said.code)
+        return said.body or {}
+
+    def _answer(self, said: Answer) -> None:
+        waiting = self._asked.get(said.ref)
+        if waiting is not None and not waiting[1].done():
+            waiting[1].set_result(said)
+
+    def _give_up_asking(self, lease: int) -> None:
+        for held, waiting in list(self._asked.values()):
+            if held == lease and not waiting.done():
+                waiting.set_exception(_stale(lease))
 
     async def _attempt(self, job: Job) -> None:
         kind, said = await self._outcome(job)
@@ -329,6 +324,10 @@ class Worker:
         return await self._loop.run_in_executor(self._threads, self._handler, context, job.payload)
 
 
+def _stale(lease: int) -> WriteRefused:
+    return WriteRefused(f"Lease {lease} has ended: nothing was written, and the attempt is to stop.", "stale_lease")
+
+
 def _failure(error: Exception) -> tuple[str, dict[str, Any]]:
     """What to report of an attempt that ended in an exception."""
     match error:
@@ -336,6 +335,8 @@ def _failure(error: Exception) -> tuple[str, dict[str, Any]]:
             return "release", {"retry_after": error.retry_after}
         case CancelTask():
             return "fail", {"class": "cancelled", "message": str(error)}
+        case WriteRefused() if error.permanent:
+            return "fail", {"class": "permanent", "message": str(error)}
         case Permanent():
             return "fail", {"class": "permanent", "message": error.message}
         case Retryable():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import orjson
@@ -24,13 +25,14 @@ from scheduler.store.settle import EndedRow
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """An ended attempt that had something reserved. `usage` is JSON text."""
+    """An ended attempt that had something reserved. `usage` and `charged` (calls while it ran) are JSON text."""
 
     row: EndedRow
     outcome: Outcome
     began: bool
     usage: str | None
     succeeded: bool
+    charged: tuple[str, ...] = ()
 
 
 def charge_attempts(ended: Sequence[Billed]) -> None:
@@ -46,7 +48,9 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
     billing = {each.row.task: store.read_billing(each.row.billing) for each in ended if each.row.billing is not None}
     usages = {each.row.lease: None if each.usage is None else orjson.loads(each.usage) for each in ended}
     pricings = {task: read_pricing(orjson.loads(b.pricing)) for task, b in billing.items() if b.pricing is not None}
-    models = {m for u in usages.values() if isinstance(m := (u or {}).get("model"), str)}
+    charged = {each.row.lease: [orjson.loads(usage) for usage in each.charged] for each in ended if each.charged}
+    known = [*usages.values(), *(usage for several in charged.values() for usage in several)]
+    models = {m for u in known if isinstance(m := (u or {}).get("model"), str)}
     book = load_book(models | {p.model for p in pricings.values() if p.model is not None})
     locked = store.lock_budgets({BudgetId(b) for each in ended for b in each.row.budgets or ()})
     accounts = {budget: Account(found.view) for budget, found in locked.items()}
@@ -54,7 +58,7 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
     for each in sorted(ended, key=lambda one: one.row.lease):
         found = billing[each.row.task]
         pricing, usage = pricings.get(each.row.task), usages[each.row.lease]
-        table = None if pricing is None else _prices_at_start(pricing, usage, book, each.row.started_at)
+        priced = partial(_prices_at_start, pricing, book=book, at=each.row.started_at)
         lines = bill(
             Ended(
                 each.outcome,
@@ -62,9 +66,10 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
                 each.row.took_s,
                 each.row.reserved or 0,
                 pricing,
-                table,
+                priced(usage),
                 found.worker_second_nano,
                 usage,
+                tuple((call, priced(call)) for call in charged.get(each.row.lease, ())),
             )
         )
         entries.extend(_charged(each, lines, found, accounts, locked))
@@ -78,10 +83,10 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
 
 
 def _prices_at_start(
-    pricing: Pricing, usage: Mapping[str, Any] | None, book: PriceBook, at: float
+    pricing: Pricing | None, usage: Mapping[str, Any] | None, *, book: PriceBook, at: float
 ) -> PriceTable | None:
     """The prices of the model and service tier that answered, as far as it said which; None when they are not known."""
-    if pricing.table is None or pricing.model is None:
+    if pricing is None or pricing.table is None or pricing.model is None:
         return None
     model, tier = (None if usage is None else usage.get(name) for name in ("model", "service_tier"))
     return book.find(

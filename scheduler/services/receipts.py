@@ -36,8 +36,8 @@ class Claimed:
 
 
 @again
-def claim(run: RunId, step: str, fingerprint: str, *, lease: LeaseId, tenant: TenantId | None) -> Claimed:
-    """Ask to make an effect, once per (run, step), under a lease of that run's.
+def claim(run: RunId | None, step: str, fingerprint: str, *, lease: LeaseId, tenant: TenantId | None) -> Claimed:
+    """Ask to make an effect, once per (run, step), under a lease of that run's (None: whichever run's it is).
 
     Raises Conflict when the lease is not current or the run was killed, Refused when the step was claimed for something
     else.
@@ -46,6 +46,7 @@ def claim(run: RunId, step: str, fingerprint: str, *, lease: LeaseId, tenant: Te
     _check(fingerprint, "fingerprint")
     with transaction.atomic():
         holder = _hold(lease, run, tenant)
+        run = holder.run
         if holder.run_state is RunState.KILLED:
             raise Conflict(f"The run {run} was killed: begin nothing more.", code="run_killed")
         key = downstream_key(run, step)
@@ -64,14 +65,14 @@ def claim(run: RunId, step: str, fingerprint: str, *, lease: LeaseId, tenant: Te
 
 
 @again
-def commit(run: RunId, step: str, receipt: str, *, lease: LeaseId, tenant: TenantId | None) -> str:
+def commit(run: RunId | None, step: str, receipt: str, *, lease: LeaseId, tenant: TenantId | None) -> str:
     """Put down what came of the effect (JSON text), under the lease that claimed it; repeating it changes nothing.
 
     Returns the receipt that stands: the first one. Raises Conflict for a lease that is not current or has no claim.
     """
     check_json(receipt, what="receipt", bytes_max=RECEIPT_BYTES_MAX)
     with transaction.atomic():
-        _hold(lease, run, tenant)
+        run = _hold(lease, run, tenant).run
         if store.commit(run, step, lease, receipt):
             return receipt
         known = store.lock(run, step)
@@ -81,10 +82,10 @@ def commit(run: RunId, step: str, receipt: str, *, lease: LeaseId, tenant: Tenan
 
 
 @again
-def abandon(run: RunId, step: str, *, lease: LeaseId, tenant: TenantId | None) -> None:
+def abandon(run: RunId | None, step: str, *, lease: LeaseId, tenant: TenantId | None) -> None:
     """Give up a claim, its effect not made. Repeating it changes nothing. Raises Conflict like `commit`."""
     with transaction.atomic():
-        _hold(lease, run, tenant)
+        run = _hold(lease, run, tenant).run
         if store.abandon(run, step, lease):
             return
         known = store.lock(run, step)
@@ -114,10 +115,12 @@ def save_checkpoint(
 
 def _hold(lease: LeaseId, run: RunId | None, tenant: TenantId | None) -> store.Holder:
     holder = store.hold_lease(lease, tenant=tenant)
-    if holder is None or (run is not None and holder.run != run):
-        detail = f"The lease {lease} is not current, or not of this run: whatever it was to do, another may be doing."
-        raise Conflict(detail, code="stale_lease")
-    return holder
+    if holder is not None and run in (None, holder.run):
+        return holder
+    if holder is None and run is None and store.is_current(lease):
+        raise Refused("This task is no step of a run: submit it with the run's id.", code="not_a_step")
+    detail = f"The lease {lease} is not current, or not of this run: whatever it was to do, another may be doing."
+    raise Conflict(detail, code="stale_lease")
 
 
 def _no_claim(step: str) -> Conflict:

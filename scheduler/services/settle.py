@@ -25,6 +25,8 @@ from scheduler.services.dead import bury
 from scheduler.services.graphs import follow
 from scheduler.services.lessons import learn
 from scheduler.services.steps import charge
+from scheduler.services.using import sum_of
+from scheduler.store import charges as charge_store
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import settle as store
 
@@ -91,15 +93,20 @@ def settle(reports: Sequence[Report], *, expired_only: bool = False, unclaimed_o
         verdicts = _decide(ended, by_lease)
         woken = 0
         if ended:
+            usages, charged = _used(ended, by_lease)
             results = [
                 by_lease[e.lease].result if v.state is TaskState.SUCCEEDED else None
                 for e, v in zip(ended, verdicts, strict=True)
             ]
             learn([(e, by_lease[e.lease]) for e in ended])
             charge_attempts(
-                [_bill(e, by_lease[e.lease], v) for e, v in zip(ended, verdicts, strict=True) if e.reserved is not None]
+                [
+                    _bill(e, by_lease[e.lease], v, charged.get(e.lease, ()))
+                    for e, v in zip(ended, verdicts, strict=True)
+                    if e.reserved is not None
+                ]
             )
-            charge([(e.demand, by_lease[e.lease].usage) for e in ended])
+            charge([(e.demand, usages[e.lease]) for e in ended])
             tied = store.apply_settlements(ended, verdicts, results)
             woken = follow(tied) if tied else 0
             _bury(ended, verdicts, by_lease)
@@ -139,13 +146,30 @@ def _ending(report: Report) -> store.Ending:
     )
 
 
-def _bill(ended: store.EndedRow, report: Report, verdict: Verdict) -> Billed:
+def _used(
+    ended: Sequence[store.EndedRow], by_lease: Mapping[LeaseId, Report]
+) -> tuple[dict[LeaseId, str | None], dict[LeaseId, list[str]]]:
+    """What each attempt has used in all (JSON text), and what those that were charged while they ran were charged."""
+    usages = {e.lease: by_lease[e.lease].usage for e in ended}
+    if not any(e.charged for e in ended):
+        return usages, {}
+    charged = charge_store.take([e.lease for e in ended if e.charged])
+    tasks = {e.lease: e.task for e in ended}
+    for lease, calls in charged.items():
+        reported = usages[lease]
+        usages[lease] = sum_of([*calls, *([] if reported is None else [reported])])
+    charge_store.write_usages({(tasks[lease], lease): usages[lease] or "{}" for lease in charged})
+    return usages, charged
+
+
+def _bill(ended: store.EndedRow, report: Report, verdict: Verdict, charged: Sequence[str]) -> Billed:
     return Billed(
         ended,
         report.outcome,
         began=began(report.outcome, report.began),
         usage=report.usage,
         succeeded=verdict.state is TaskState.SUCCEEDED,
+        charged=tuple(charged),
     )
 
 

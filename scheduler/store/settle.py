@@ -38,6 +38,7 @@ class EndedRow(NamedTuple):
 
     `watched` are the limits, of any, for which it matters how calls end. `billing` (JSON text) says how it is billed,
     if it cost something: its kind, its class, what a second of its pool's workers costs, and how it was priced.
+    `charged`: calls were charged while it ran.
     """
 
     lease: LeaseId
@@ -54,6 +55,7 @@ class EndedRow(NamedTuple):
     started_at: float
     watched: list[ResourceId] | None
     billing: str | None = None
+    charged: bool = False
 
 
 def end_leases(

@@ -111,6 +111,29 @@ def test_repeated_and_late_reports_change_nothing(api: Api) -> None:
     assert state(api, task) == "succeeded"
 
 
+def test_a_worker_writes_under_its_current_lease_and_no_other(api: Api, rival: Api) -> None:
+    worker = register(api)
+    run = api.post("/runs", json={"goal": 1}).json()["id"]
+    submit(api, run=run)
+    [given] = lease(api, worker)
+    assert given["run"] == run
+    path = f"/leases/{given['lease_id']}"
+    large = {"checkpoint": "x" * 400_000}
+    assert api.post(f"{path}/checkpoint", json=large).json() == {"lease_id": given["lease_id"], "version": 1}
+    assert api.post(f"{path}/checkpoint", json={"checkpoint": 2, "version": 0}).json()["code"] == "version_conflict"
+    assert api.post(f"{path}/checkpoint", json={"checkpoint": "a\x00"}).json()["code"] == "bad_checkpoint"
+    charge = {"call": "one", "usage": {"input_tokens": 3}}
+    assert [api.post(f"{path}/charge", json=charge).json()["added"] for _ in range(2)] == [True, False]
+    for what, body in (("checkpoint", {"checkpoint": 3}), ("charge", charge)):
+        theirs = rival.post(f"{path}/{what}", json=body)
+        assert (theirs.status_code, theirs.json()["code"]) == (409, "stale_lease")
+    finish(api, [given])
+    for what, body in (("checkpoint", {"checkpoint": 3}), ("charge", charge)):
+        late = api.post(f"{path}/{what}", json=body)
+        assert (late.status_code, late.json()["code"]) == (409, "stale_lease")
+    assert api.get(f"/runs/{run}/checkpoint").json()["version"] == 1
+
+
 def test_failures_are_retried_or_final_as_they_say(api: Api) -> None:
     worker = register(api)
     tasks = submit(api, 4, retry={"initial_backoff": 0.0})

@@ -95,6 +95,21 @@ def test_what_a_worker_is_told(site: Site, kind: str) -> None:
         assert site.task(parent)["state"] == "succeeded"
 
 
+def test_what_a_step_writes_is_kept(site: Site, kind: str) -> None:
+    with site.worker(kind):
+        run = site.api.post("/runs", json={"goal": 1, "key": f"writes {kind}"}).json()["id"]
+        of_run = {"run": run, "retry": RETRY}
+        [checkpoint] = site.submit({"do": "checkpoint"}, **of_run)
+        [effect] = site.submit({"do": "effect"}, **of_run)
+        [charge] = site.submit({"do": "charge"}, **of_run)
+        [outside] = site.submit({"do": "outside"})
+        assert site.ended(checkpoint)["result"] == {"by": 1}
+        assert site.ended(effect)["result"] == ["done", "new", {"made by": 1}]
+        assert site.ended(charge)["result"] == [True, False, True]
+        assert site.task(charge)["history"][0]["usage"] == {"model": "sim-small", "input_uncached": 20}
+        assert site.ended(outside)["result"] == "not_a_step"
+
+
 def test_a_running_attempt_is_cancelled(site: Site, kind: str) -> None:
     with site.worker(kind):
         [task] = site.submit({"do": "hold"})
@@ -168,6 +183,24 @@ def test_a_report_that_comes_too_late_changes_nothing(site: Site, kind: str, lin
         ended = site.ended(held)
         assert (ended["state"], ended["result"]) == ("succeeded", 2)
         assert [each["outcome"] for each in ended["history"]] == ["succeeded", "lost"]
+
+
+@FAULTY
+def test_what_is_written_too_late_changes_nothing(site: Site, kind: str, line: Line) -> None:
+    run = site.api.post("/runs", json={"goal": 1, "key": f"late {kind}"}).json()["id"]
+
+    def kept() -> tuple[int, Any]:
+        found = site.api.get(f"/runs/{run}/checkpoint").json()
+        return found["version"], found["checkpoint"]
+
+    with site.worker(kind, url=line.url, slots=2):
+        [task] = site.submit({"do": "late"}, run=run, retry=RETRY)
+        site.wait_for_renewal(task)
+        with line.stalled():
+            wait_until(lambda: site.task(task)["state"] != "running", timeout_s=TTL_S + 8, what="the lease to expire")
+            before, _ = kept()
+        assert site.ended(task)["result"] == 2
+        assert kept() == (before + 1, {"by": 2})
 
 
 @FAULTY

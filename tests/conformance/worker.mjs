@@ -74,6 +74,32 @@ async function handle(job) {
     case "twice":
       job.twice = true;
       return job.lease.attempt;
+    case "checkpoint":
+      if (job.lease.checkpoint != null) return job.lease.checkpoint;
+      await write(job, "checkpoint", { checkpoint: { by: job.lease.attempt } });
+      throw new Error("not yet");
+    case "effect": {
+      await write(job, "claim", { step: "given up", fingerprint: "it" });
+      await write(job, "abandon", { step: "given up" });
+      const made = await write(job, "claim", { step: "made", fingerprint: "it" });
+      if (made.status === "new") {
+        await write(job, "commit", { step: "made", receipt: { "made by": job.lease.attempt } });
+        throw new Error("not yet");
+      }
+      return [made.status, (await write(job, "claim", { step: "given up", fingerprint: "it" })).status, made.receipt];
+    }
+    case "charge": {
+      const usage = { model: "sim-small", input_uncached: 10 };
+      const added = [];
+      for (const call of ["one", "one", "two"]) added.push((await write(job, "charge", { call, usage })).added);
+      return added;
+    }
+    case "outside":
+      return write(job, "checkpoint", { checkpoint: 1 }).catch((error) => error.message);
+    case "late":
+      await sleep(job.lease.attempt === 1 ? 1500 : 0);
+      await write(job, "checkpoint", { checkpoint: { by: job.lease.attempt } });
+      return job.lease.attempt;
     default:
       throw new Outcome("fail", { class: "permanent", message: `unknown: ${payload.do}` });
   }
@@ -133,6 +159,44 @@ function failForGood(leaseId, detail) {
 
 let send = () => {};
 
+// What a handler writes while it works: said again until it is answered. A refusal is an error with its code.
+
+let refs = 0;
+const writes = new Map(); // ref -> { message, resolve, reject }
+
+function write(job, type, body) {
+  const message = { type, ref: ++refs, lease_id: job.lease.lease_id, ...body };
+  if (mode === "poll") return writeOverHttp(message, job.lease.run);
+  return new Promise((resolve, reject) => {
+    writes.set(message.ref, { message, resolve, reject });
+    send(message);
+  });
+}
+
+function answered(said) {
+  const known = writes.get(said.ref);
+  writes.delete(said.ref);
+  if (said.code) known?.reject(new Error(said.code));
+  else known?.resolve(said);
+}
+
+async function writeOverHttp({ type, ref, lease_id: leaseId, ...body }, run) {
+  for (let faults = 0; ; faults += 1) {
+    try {
+      const answer = ["checkpoint", "charge"].includes(type)
+        ? await call(`/leases/${leaseId}/${type}`, body)
+        : await call(`/runs/${run}/receipts/${encodeURIComponent(body.step)}/${type}`,
+            { ...body, step: undefined, lease_id: leaseId });
+      if (answer.status < 300) return answer.body;
+      if ([409, 413, 422].includes(answer.status)) throw new Error(answer.body.code);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      // The server does not answer: what is written twice does no harm.
+    }
+    await sleep(jitter(Math.min(5000, 100 * 2 ** Math.min(faults, 6))));
+  }
+}
+
 // Over the websocket
 
 async function runSocket() {
@@ -159,6 +223,7 @@ function oneSocket(greeted) {
           worker = said.worker;
           greeted();
           send = say;
+          writes.forEach((each) => say(each.message));
           reports.forEach(say);
           if (draining) say({ type: "drain" });
           timer = setInterval(() => held.size && say({ type: "heartbeat", leases: [...held.keys()] }), 300);
@@ -169,6 +234,9 @@ function oneSocket(greeted) {
         case "settled":
           forget(said.lease_id);
           if (draining && held.size === 0) socket.close();
+          break;
+        case "answer":
+          answered(said);
           break;
         case "refused":
           failForGood(said.lease_id, said.detail);

@@ -14,8 +14,8 @@ import time
 from typing import Any
 
 from scheduler.sdk.context import TaskContext
-from scheduler.sdk.errors import Permanent, Retryable
-from scheduler.sdk.worker import CancelTask, Reject, Worker
+from scheduler.sdk.errors import CancelTask, Permanent, Reject, Retryable, WriteRefused
+from scheduler.sdk.worker import Worker
 
 REFUSED_ONCE: set[int] = set()
 
@@ -76,7 +76,57 @@ async def handle(ctx: TaskContext, payload: Any) -> Any:  # noqa: C901, PLR0911,
         case {"do": "twice"}:
             TWICE.add(ctx.lease_id)
             return ctx.attempt
+        case {"do": "checkpoint" | "effect" | "charge" | "outside" | "late" as what}:
+            return await WRITES[what](ctx)
     raise Permanent(f"unknown: {payload}")
+
+
+# What a handler writes while it works
+
+
+async def checkpoint(ctx: TaskContext) -> Any:
+    """Saves where it is and fails; the next attempt finds it."""
+    if ctx.checkpoint is None:
+        await ctx.save_checkpoint({"by": ctx.attempt})
+        raise RuntimeError("not yet")
+    return ctx.checkpoint
+
+
+async def effect(ctx: TaskContext) -> Any:
+    """Makes an effect and fails; the next attempt sees that it was made. One that was given up is made anew."""
+    given_up = ctx.receipt("given up")
+    await given_up.claim("it")
+    await given_up.abandon()
+    made = ctx.receipt("made")
+    answer = await made.claim("it")
+    if answer == "new":
+        await made.commit({"made by": ctx.attempt})
+        raise RuntimeError("not yet")
+    return [answer, await given_up.claim("it"), made.value]
+
+
+async def charge(ctx: TaskContext) -> Any:
+    """Charges two calls, one of them twice."""
+    usage = {"model": "sim-small", "input_uncached": 10}
+    return [await ctx.charge(usage, call=call) for call in ("one", "one", "two")]
+
+
+async def outside(ctx: TaskContext) -> Any:
+    """Asks for what only steps of a run can have."""
+    try:
+        await ctx.save_checkpoint(1)
+    except WriteRefused as error:
+        return error.code
+
+
+async def late(ctx: TaskContext) -> Any:
+    """The first attempt comes late, and writes where another one is by then."""
+    await asyncio.sleep(1.5 if ctx.attempt == 1 else 0)
+    await ctx.save_checkpoint({"by": ctx.attempt})
+    return ctx.attempt
+
+
+WRITES = {"checkpoint": checkpoint, "effect": effect, "charge": charge, "outside": outside, "late": late}
 
 
 def main() -> None:

@@ -10,8 +10,20 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from scheduler.errors import Refused
-from scheduler.models import Alert, AuditEvent, Budget, EventFresh, Lease, LedgerEntry, Price, Task, Tenant
+from scheduler.errors import Conflict, Refused
+from scheduler.models import (
+    Alert,
+    Attempt,
+    AuditEvent,
+    Budget,
+    EventFresh,
+    Lease,
+    LeaseCharge,
+    LedgerEntry,
+    Price,
+    Task,
+    Tenant,
+)
 from scheduler.policy.money import format_usd
 from scheduler.policy.retry import Failure
 from scheduler.policy.types import FailureClass, LeasedTask, Outcome, PoolId, TenantId, WaitReason
@@ -20,6 +32,7 @@ from scheduler.services.changes import Author
 from scheduler.services.reconcile import find_drift, repair
 from scheduler.services.settle import Report, reap, settle
 from scheduler.services.top_ups import add_top_up
+from scheduler.services.using import charge_call
 from tests.support.work import HandWorker, make_pool, make_tenant, submit_tasks
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +79,43 @@ def check_projections() -> None:
         assert budget.reserved_nano == sum(lease.reserved_nano or 0 for lease in leases)
         if budget.limit_nano is not None:
             assert budget.spent_nano + budget.reserved_nano <= budget.limit_nano
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.LOST])
+def test_calls_that_are_charged_while_an_attempt_runs_are_paid_however_it_ends(outcome: Outcome) -> None:
+    make_price()
+    make_price("m-2", input_usd=4, output_usd=20)
+    tenant, pool = make_tenant(monthly_budget_nano=USD), make_llm_pool()
+    (task,) = submit_calls(tenant)
+    (leased,) = HandWorker({pool: 1}).start()
+    used = json.loads(usage(10))
+    assert charge_call(leased.lease, "one", used, tenant=tenant)
+    assert not charge_call(leased.lease, "one", json.loads(usage(999)), tenant=tenant)
+    assert charge_call(leased.lease, "two", used | {"model": "m-2"}, tenant=tenant)
+    with pytest.raises(Conflict, match="not yours"):
+        charge_call(leased.lease, "three", used, tenant=TenantId(tenant + 1))
+    settle([Report(leased.lease, outcome, result='"ok"', failure=Failure(FailureClass.LOST, "gone"))])
+    lines = LedgerEntry.objects.filter(task_id=task).order_by("line")
+    assert [(e.line, e.model, e.tenant_charge_nano) for e in lines] == [(2, "m-1", cost(10)), (3, "m-2", 2 * cost(10))]
+    assert Attempt.objects.get(task_id=task).usage == used | {"input_uncached": 40, "output_visible": 20}
+    assert not LeaseCharge.objects.exists()
+    with pytest.raises(Conflict, match="nothing was charged"):
+        charge_call(leased.lease, "late", used, tenant=tenant)
+    check_projections()
+
+
+def test_charges_that_cannot_be_kept_are_refused_with_a_sentence() -> None:
+    tenant, pool = make_tenant(), make_pool()
+    submit_tasks(tenant, 1)
+    (leased,) = HandWorker({pool: 1}).start()
+    for call, used, code in (("", {}, "bad_call"), ("a", [1], "bad_usage"), ("a", {"x": "y" * 20_000}, "bad_usage")):
+        with pytest.raises(Refused) as refused:
+            charge_call(leased.lease, call, used, tenant=tenant)
+        assert refused.value.code == code
+    LeaseCharge.objects.bulk_create(LeaseCharge(lease_id=leased.lease, call=f"{n}", usage={}) for n in range(1_000))
+    with pytest.raises(Refused, match="1,000 calls at most"):
+        charge_call(leased.lease, "one more", {"a": 1}, tenant=tenant)
+    assert not charge_call(leased.lease, "7", {"a": 1}, tenant=tenant)
 
 
 def test_a_start_reserves_the_most_it_may_cost_and_its_end_charges_what_it_used() -> None:

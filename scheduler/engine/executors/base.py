@@ -103,6 +103,9 @@ class StepContext(AttemptContext, Protocol):
     def receipt(self, step: str) -> StepReceipt:
         """An effect on the world outside, by its name in the run: `claim` before making it, `commit` after."""
 
+    async def charge(self, usage: Mapping[str, Any], call: str) -> bool:
+        """Put down what a call has used, to be billed however the attempt ends; False: one of that name was before."""
+
     def wait(self, doing: Coroutine[Any, Any, T]) -> T:
         """For plain functions, which cannot await: `ctx.wait(ctx.save_checkpoint(value))`."""
 

@@ -13,7 +13,7 @@ import random
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from django.db import DatabaseError
@@ -23,8 +23,10 @@ from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.engine.remote.batches import Batches
 from scheduler.engine.remote.reports import Reported, Reports
 from scheduler.engine.remote.seats import News, Offers, Seat
+from scheduler.engine.remote.writes import Writes
 from scheduler.policy.remote import Claim, Given, HeldLease, Kept, RemoteWorker, Stop
 from scheduler.policy.types import LeaseId, PoolId, WorkerId
+from scheduler.protocol.writes import Write
 from scheduler.reads.runs import with_runs
 from scheduler.reads.upstream import with_upstream
 from scheduler.services import workers as service
@@ -62,6 +64,7 @@ class Gateway:
         self.id = WorkerId(str(uuid.uuid4()))
         self.seats: dict[WorkerId, Seat] = {}
         self.reports = Reports()
+        self._writes = Writes()
         self._loop = loop
         self._by_lease: dict[LeaseId, Seat] = {}
         self._offers = Offers()
@@ -170,6 +173,10 @@ class Gateway:
         state = await self.reports.send(Reported(report, _claim_of(report.lease, caller), known=_owns(caller, seat)))
         self._forget(report.lease)
         return state
+
+    async def write(self, said: Write, caller: Principal) -> Mapping[str, Any]:
+        """Keep what a worker writes while it works, and answer it. Raises Conflict for a stale lease, and Refused."""
+        return await self._writes.send(said, _claim_of(LeaseId(said.lease), caller))
 
     async def keep(self, leases: Sequence[LeaseId], caller: Principal) -> dict[LeaseId, Kept]:
         """Renew leases of the caller's workers; those that are still theirs."""

@@ -14,7 +14,8 @@ from scheduler.engine.executors import base
 from scheduler.engine.executors.python import Handler
 from scheduler.sdk.context import TaskContext
 from scheduler.sdk.declarations import Codec, Executor
-from scheduler.sdk.errors import Permanent, Retryable
+from scheduler.sdk.embedded.attempt import OwnAttempt
+from scheduler.sdk.errors import Permanent, Retryable, WriteRefused
 
 
 def handler_of(
@@ -30,8 +31,8 @@ def handler_of(
         async def on_the_loop(attempt: Any, payload: Any) -> Any:
             started(attempt)
             try:
-                return codec.encode(await call(TaskContext(attempt), codec.decode(payload)))
-            except (Retryable, Permanent) as error:
+                return codec.encode(await call(TaskContext(OwnAttempt(attempt)), codec.decode(payload)))
+            except (Retryable, Permanent, WriteRefused) as error:
                 raise _in_engine_words(error) from error
 
         return on_the_loop
@@ -39,18 +40,20 @@ def handler_of(
     def in_a_thread(attempt: Any, payload: Any) -> Any:
         started(attempt)
         try:
-            value = call(TaskContext(attempt), codec.decode(payload))
+            value = call(TaskContext(OwnAttempt(attempt)), codec.decode(payload))
             if inspect.iscoroutine(value):
                 # A function that returns a coroutine (a lambda, a partial of something) is an async one all the same.
                 value = asyncio.run_coroutine_threadsafe(value, loop).result()
             return codec.encode(value)
-        except (Retryable, Permanent) as error:
+        except (Retryable, Permanent, WriteRefused) as error:
             raise _in_engine_words(error) from error
 
     return in_a_thread
 
 
-def _in_engine_words(error: Retryable | Permanent) -> base.AttemptFailed:
+def _in_engine_words(error: Retryable | Permanent | WriteRefused) -> base.AttemptFailed:
+    if isinstance(error, WriteRefused):
+        return base.Permanent(str(error)) if error.permanent else base.Retryable(str(error))
     message = error.message or type(error).__name__
     if isinstance(error, Retryable):
         return base.Retryable(message, error.retry_after)

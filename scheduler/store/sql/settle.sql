@@ -36,10 +36,33 @@ SELECT lease_id, task_id, attempt, pool_id, tenant_id, demand_id, amounts, cance
            (SELECT json_build_array(t.kind, t.priority, q.worker_second_nano, p.pricing::text)
             FROM task t JOIN task_payload p ON p.task_id = t.id JOIN pool q ON q.id = t.pool_id
             WHERE t.id = ended.task_id)::text END,
+       charged,
        -- For what follows in this transaction: see `lock_dispatch`.
        (SELECT set_config('enable_seqscan', 'off', true) || set_config('plan_cache_mode', 'force_generic_plan', true)
                || set_config('jit', 'off', true) || set_config('idle_in_transaction_session_timeout', '5s', true))
 FROM ended;
+
+-- name: take_charges
+-- What these attempts were charged while they ran. In a statement of its own: those who charged an attempt held its lease,
+-- and what they wrote meanwhile is not to be seen by the statement that ended it.
+DELETE FROM lease_charge WHERE lease_id = ANY(%(leases)s::bigint[]) RETURNING lease_id, call, usage::text;
+
+-- name: write_usages
+-- What attempts have used in all.
+UPDATE attempt a SET usage = n.usage
+FROM unnest(%(tasks)s::bigint[], %(leases)s::bigint[], %(usages)s::jsonb[]) AS n(task_id, lease_id, usage)
+WHERE a.task_id = n.task_id AND a.lease_id = n.lease_id;
+
+-- name: mark_charged
+-- Whoever ends the lease waits for this transaction. Zero rows: it is not current.
+UPDATE lease SET charged = true
+WHERE lease_id = %(lease)s AND (%(tenant)s::bigint IS NULL OR tenant_id = %(tenant)s::bigint)
+RETURNING lease_id, (SELECT count(*) FROM (SELECT FROM lease_charge WHERE lease_id = %(lease)s LIMIT %(most)s) c);
+
+-- name: add_charge
+-- Zero rows: a call of that name was charged before.
+INSERT INTO lease_charge (lease_id, call, usage) VALUES (%(lease)s, %(call)s, %(usage)s::jsonb)
+ON CONFLICT (lease_id, call) DO NOTHING;
 
 -- name: read_retry_rules
 -- For failed attempts: how often and how the task may be tried again. The task's own rule goes before its pool's.
