@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from scheduler.policy.breaker import BreakerState
 from scheduler.reads.snapshot import SnapshotRow
 
 SERIES_NAMES_MAX: Final = 500
@@ -35,6 +36,7 @@ _RESOURCE_GAUGES: Final = (
     ("capacity", "The most that can be available"),
     ("in_use", "What running work holds"),
     ("waiting", "Ready tasks that need it"),
+    ("factor", "The part of the declared rate that is used since its provider refused, 0.1 to 1"),
 )
 
 
@@ -57,7 +59,21 @@ def exposition(row: SnapshotRow | None) -> str:
     lines += _gauges("pool", pools, _POOL_GAUGES)
     lines += _gauges("pool", [_scale(pool) for pool in pools if pool.get("scale")], _SCALE_GAUGES)
     lines += _gauges("resource", _named(row.body.get("resources")), _RESOURCE_GAUGES)
+    lines += _breakers(_named(row.body.get("resources")))
     return "\n".join((*lines, ""))
+
+
+def _breakers(resources: list[Mapping[str, Any]]) -> Iterator[str]:
+    """One series for each state that a breaker can be in, 1 for the one that it is in; and who is paused."""
+    yield from _head("cronoq_resource_breaker", "Whether the limit's breaker is in this state")
+    for resource in resources:
+        for state in BreakerState if resource.get("breaker") else ():
+            labels = {"resource": resource["name"], "state": state.value}
+            yield from _sample("cronoq_resource_breaker", labels, int(resource["breaker"] == state))
+    yield from _head("cronoq_resource_paused", "Whether nothing is taken of the limit, by a person or a provider")
+    for resource in resources:
+        if "paused" in resource:
+            yield from _sample("cronoq_resource_paused", {"resource": resource["name"]}, int(bool(resource["paused"])))
 
 
 def _gauges(what: str, items: list[Mapping[str, Any]], gauges: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Forgets what ended long ago: tasks with all that is theirs, empty groups, and the audit's oldest pages.
+"""Forgets what ended long ago: tasks and runs with all that is theirs, empty groups, and the audit's oldest pages.
 
 In short transactions of a bounded number of rows that pass over what others hold, so that it may run beside any number
 of engines and be ended at any moment; the next run goes on. It never touches work that has yet to end, nor the result
@@ -16,6 +16,7 @@ from django.db import transaction
 from scheduler.errors import Refused
 from scheduler.policy.operations import RECOVERABLE_S
 from scheduler.services.idempotency import prune as forget_answers
+from scheduler.services.run_tending import forget_demands
 from scheduler.services.schedules import forget_occurrences
 from scheduler.services.sign_ins import forget_tries
 from scheduler.store import dead as dead_store
@@ -45,6 +46,7 @@ class Pruned:
     """How much was forgotten."""
 
     tasks: int = 0
+    runs: int = 0
     groups: int = 0
     occurrences: int = 0
     audit_events: int = 0
@@ -53,8 +55,8 @@ class Pruned:
 def prune(keep: Keep, *, rest: Callable[[], None], rows_max: int = ROWS_MAX) -> Pruned:
     """Forget what is past its time; `rest` is called between two transactions. Raises Refused.
 
-    1. tasks, a stretch of ids at a time; 2. groups that are empty then; 3. occurrences, kept answers and tries of
-    signing in, which the engine forgets too; 4. audit events; 5. what was discarded a week ago, and operations that
+    1. tasks, a stretch of ids at a time; 2. runs and groups that are empty then; 3. occurrences, kept answers and tries
+    of signing in, which the engine forgets too; 4. audit events; 5. what was discarded a week ago, and operations that
     ended before the time.
     """
     _check(keep)
@@ -67,6 +69,7 @@ def prune(keep: Keep, *, rest: Callable[[], None], rows_max: int = ROWS_MAX) -> 
             with transaction.atomic():
                 done.tasks += store.delete_tasks(stretch.old, before=before)
             rest()
+    done.runs = _forget_runs(before, rest, rows_max)
     done.groups = _repeated(lambda: store.delete_groups(before=before, rows_max=rows_max), rest)
     done.occurrences = _repeated(forget_occurrences, rest)
     _repeated(forget_answers, rest)
@@ -78,6 +81,20 @@ def prune(keep: Keep, *, rest: Callable[[], None], rows_max: int = ROWS_MAX) -> 
     _repeated(lambda: operation_store.delete_one(before=before), rest)
     dead_store.forget(before=now - RECOVERABLE_S)
     return done
+
+
+def _forget_runs(before: float, rest: Callable[[], None], rows_max: int) -> int:
+    """Runs that ended before the time, with receipts, checkpoint, alerts and budget; the ledger keeps what they cost.
+
+    What their steps needed goes first, which the leader forgets an hour after their end anyway.
+    """
+    forget_demands()
+    total = after = 0
+    while (stretch := store.delete_runs(after=after, before=before, rows_max=rows_max)) is not None:
+        after, gone = stretch
+        total += gone
+        rest()
+    return total
 
 
 def _forget_discarded(now: float, rows_max: int) -> int:

@@ -49,6 +49,15 @@ def delete_groups(*, before: float, rows_max: int) -> int:
     return queries.run(_SQL["delete_groups"], {"before": before, "rows_max": rows_max})
 
 
+def delete_runs(*, after: int, before: float, rows_max: int) -> tuple[int, int] | None:
+    """Delete of the next stretch of runs beyond the id `after` those that ended before a time and have no steps left.
+
+    The last id of the stretch and how many went; None at the end.
+    """
+    row = queries.fetch_one(_SQL["delete_runs"], {"after": after, "before": before, "rows_max": rows_max})
+    return None if row is None or row[0] is None else (int(row[0]), int(row[1]))
+
+
 def delete_audit(*, before: float, rows_max: int) -> int:
     """Delete audit events from before a time; returns how many."""
     return queries.run(_SQL["delete_audit"], {"before": before, "rows_max": rows_max})

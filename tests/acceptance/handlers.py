@@ -64,3 +64,9 @@ def first_waits(ctx: Any, payload: str) -> str:
         wait_until(Path(payload).exists, timeout_s=60, what="the test to go on")
     _write("ended", ctx)
     return f"attempt {ctx.attempt}"
+
+
+async def endless(ctx: Any, _payload: Any) -> None:
+    """Never end by itself."""
+    _write("began", ctx)
+    await asyncio.Event().wait()

@@ -14,6 +14,8 @@ from tests.support.work import make_bucket, make_pool, make_tenant, submit_tasks
 
 LINE = re.compile(r"# (HELP|TYPE) cronoq_\w+ .+|cronoq_\w+(\{\w+=\"(\\.|[^\"\\])*\"(,\w+=\"(\\.|[^\"\\])*\")*\})? \S+")
 
+BREAKER = {"closed": 1, "open": 0, "half_open": 0}
+
 
 def test_a_token_of_a_tenant_sees_nothing_of_others_in_the_picture() -> None:
     money = {"spent_nano": 8, "allowed_nano": 10, "ends": 1.0}
@@ -54,6 +56,9 @@ def test_a_real_picture_is_all_lines_that_prometheus_reads() -> None:
     assert 'cronoq_pool_waiting{pool="p",class="normal"} 3' in text
     assert 'cronoq_resource_available{resource="tokens"} 10' in text
     assert 'cronoq_pool_paused{pool="p"} 0' in text
+    assert 'cronoq_resource_factor{resource="tokens"} 1' in text
+    states = [f'cronoq_resource_breaker{{resource="tokens",state="{s}"}} {n}' for s, n in BREAKER.items()]
+    assert all(line in text for line in [*states, 'cronoq_resource_paused{resource="tokens"} 0'])
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert len(names) == len(set(names))
 

@@ -17,8 +17,13 @@ from django.utils import timezone
 from scheduler.models import (
     Attempt,
     AuditEvent,
+    Budget,
+    Checkpoint,
     FixedStart,
+    Receipt,
     Run,
+    RunIntake,
+    RunUse,
     Schedule,
     Task,
     TaskEdge,
@@ -28,11 +33,17 @@ from scheduler.models import (
 )
 from scheduler.policy.admission import Submission
 from scheduler.policy.graph import Dependency
+from scheduler.policy.runs import Asked, RunState
 from scheduler.policy.schedules import CatchUp, Overlap
+from scheduler.reads.runs import with_runs
 from scheduler.reads.upstream import with_upstream
 from scheduler.services.changes import Author, record
 from scheduler.services.prune import DAY_S, Keep, Pruned, prune
+from scheduler.services.receipts import claim, save_checkpoint
+from scheduler.services.reconcile import find_drift
 from scheduler.services.replay import replay
+from scheduler.services.run_tending import stop_ended
+from scheduler.services.runs import create_run, finish_run
 from scheduler.services.snapshot import take_snapshot
 from scheduler.services.submit import submit_batch
 from scheduler.store import overview
@@ -129,6 +140,33 @@ def test_steps_of_a_run_stay_until_it_has_ended() -> None:
 
 
 @pytest.mark.django_db
+def test_a_run_goes_with_its_receipts_checkpoint_and_budget_once_none_of_its_steps_is_kept() -> None:
+    tenant, pool = make_tenant(), make_pool()
+    old, young, open_ = (create_run(tenant, "{}", asked=Asked(max_cost_nano=10**9)).id for _ in range(3))
+    for run in (old, young, open_):
+        submit_tasks(tenant, run=run)
+    worker = HandWorker({pool: 10})
+    for leased in with_runs(worker.start()):
+        assert leased.run is not None
+        claim(leased.run, "refund", "f", lease=leased.lease, tenant=tenant)
+        save_checkpoint(leased.run, '{"at": 1}', lease=leased.lease, tenant=tenant)
+        worker.succeed([leased])
+    for run in (old, young):
+        finish_run(run, tenant, RunState.SUCCEEDED, actor="test")
+    stop_ended()
+    Run.objects.filter(pk=old).update(created_at=F("created_at") - timedelta(days=40))
+    Run.objects.filter(pk=old).update(finished_at=F("finished_at") - timedelta(days=31))
+    assert forget().runs == 0
+    let_pass(31)
+    assert forget() == Pruned(tasks=2, runs=1)
+    kept = {young, open_}
+    for model in (RunIntake, RunUse, Checkpoint, Receipt):
+        assert set(model._default_manager.values_list("run_id", flat=True)) == kept
+    assert set(Budget.objects.filter(scope="run").values_list("scope_id", flat=True)) == kept
+    assert find_drift() == []
+
+
+@pytest.mark.django_db
 def test_counts_stay_true_and_rates_do_not_see_it() -> None:
     tenant, pool = make_tenant(), make_pool(slots=50)
     worker = HandWorker({pool: 50})
@@ -169,7 +207,7 @@ def test_the_command_tells_before_it_does() -> None:
     call_command("prune", "--dry-run", stdout=said)
     assert said.getvalue() == "Past their time: at most 4 tasks, 0 empty groups, 0 audit events.\n"
     call_command("prune", "--pause-s", "0", stdout=said)
-    assert said.getvalue().endswith("Forgotten: 4 tasks, 0 groups, 0 occurrences, 0 audit events.\n")
+    assert said.getvalue().endswith("Forgotten: 4 tasks, 0 runs, 0 groups, 0 occurrences, 0 audit events.\n")
     with pytest.raises(CommandError, match="at least 1 hour"):
         call_command("prune", "--days", "0.01")
     with pytest.raises(CommandError, match="--rows"):

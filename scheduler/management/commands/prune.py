@@ -18,7 +18,7 @@ PAUSE_S: Final = 0.05
 class Command(BaseCommand):
     """Bounded transactions with pauses between; end it whenever you like."""
 
-    help = "Forget ended tasks with their results and attempts, empty groups and old occurrences; with a limit, audit."
+    help = "Forget ended tasks and runs with all that is theirs, empty groups and old occurrences; with a limit, audit."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options."""
@@ -47,6 +47,6 @@ class Command(BaseCommand):
         except CronoqError as error:
             raise CommandError(error.detail) from error
         self.stdout.write(
-            f"Forgotten: {done.tasks} tasks, {done.groups} groups, {done.occurrences} occurrences, "
+            f"Forgotten: {done.tasks} tasks, {done.runs} runs, {done.groups} groups, {done.occurrences} occurrences, "
             f"{done.audit_events} audit events."
         )

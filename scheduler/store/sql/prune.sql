@@ -57,6 +57,30 @@ WITH found AS (
 )
 DELETE FROM task_group g USING found WHERE g.id = found.id;
 
+-- name: delete_runs
+-- A stretch of runs by id: the last id of it, and how many went with all that is theirs. Kept are those of which a step or what a
+-- step needs is kept. The ledger stays; so does what it says that a run cost.
+WITH stretch AS MATERIALIZED (
+    SELECT id, finished_at, closing FROM run WHERE id > %(after)s AND created_at < to_timestamp(%(before)s)
+    ORDER BY id LIMIT %(rows_max)s
+),
+found AS MATERIALIZED (
+    SELECT r.id FROM run r JOIN stretch s ON s.id = r.id
+    WHERE r.finished_at < to_timestamp(%(before)s) AND NOT r.closing
+      AND NOT EXISTS (SELECT FROM task_payload p WHERE p.run_id = r.id)
+      AND NOT EXISTS (SELECT FROM demand d WHERE d.run_id = r.id)
+    ORDER BY r.id FOR UPDATE OF r SKIP LOCKED
+),
+gone AS (DELETE FROM run r USING found WHERE r.id = found.id RETURNING r.id),
+intakes AS (DELETE FROM run_intake i USING gone WHERE i.run_id = gone.id),
+uses AS (DELETE FROM run_use u USING gone WHERE u.run_id = gone.id),
+caps AS (DELETE FROM run_alert a USING gone WHERE a.run_id = gone.id),
+checkpoints AS (DELETE FROM checkpoint c USING gone WHERE c.run_id = gone.id),
+receipts AS (DELETE FROM receipt c USING gone WHERE c.run_id = gone.id),
+budgets AS (DELETE FROM budget b USING gone WHERE b.scope = 'run' AND b.scope_id = gone.id RETURNING b.id),
+alerts AS (DELETE FROM alert a USING budgets WHERE a.budget_id = budgets.id)
+SELECT (SELECT max(id) FROM stretch), (SELECT count(*) FROM gone);
+
 -- name: delete_audit
 -- Says to the trigger that guards the audit, until this transaction ends, that it is the prune that deletes.
 DELETE FROM audit_event
