@@ -36,7 +36,6 @@ from scheduler.api.worker_schemas import (
     present_worker,
 )
 from scheduler.engine.remote.gateway import STOPS, gateway
-from scheduler.engine.remote.reports import report_of
 from scheduler.engine.remote.wording import lease_texts, stop_texts
 from scheduler.errors import Conflict, FieldError, Refused
 from scheduler.policy.remote import Stop
@@ -49,7 +48,6 @@ from scheduler.reads.pools import pool_names
 from scheduler.reads.tasks import ID_MAX
 from scheduler.services import workers as service
 from scheduler.services.changes import Author
-from scheduler.services.tokens import Principal
 
 router = Router(tags=["workers"])
 
@@ -94,7 +92,7 @@ async def lease_work(
     said = _reports_in(polled)
     seat = await hub.seat_for_polls(service.worker_id(worker_id), caller)
     # Not cancelled with the request: a report that has come is settled also if its sender hangs up.
-    reporting = asyncio.gather(*(_taken(each, caller) for each in said)) if said else None
+    reporting = asyncio.ensure_future(hub.report(said, caller)) if said else None
     news = await hub.poll(
         seat,
         leases_max=wanted.max,
@@ -103,7 +101,7 @@ async def lease_work(
         reporting=None if reporting is None else asyncio.shield(reporting),
     )
     drain = "true" if news.drain else "false"
-    settled = "" if reporting is None else f',"settled":[{",".join(await reporting)}]'
+    settled = "" if reporting is None else f',"settled":[{",".join(map(_settled, said, await reporting))}]'
     text = f'{{"leases":[{",".join(lease_texts(news))}],"cancel":{stop_texts(news)},"drain":{drain}{settled}}}'
     return HttpResponse(text, content_type=JSON)
 
@@ -120,15 +118,13 @@ def _reports_in(body: PollIn) -> list[Report]:
     return said
 
 
-async def _taken(said: Report, caller: Principal) -> str:
+def _settled(said: Report, answer: str | Refused | None) -> str:
     """What became of one report, as JSON text; one that is refused or stale keeps no other from being settled."""
-    try:
-        state = await gateway().report(report_of(said), caller)
-    except Refused as error:
-        return json.dumps({"lease_id": said.lease, "code": error.code, "detail": error.detail})
-    if state is None:
+    if isinstance(answer, Refused):
+        return json.dumps({"lease_id": said.lease, "code": answer.code, "detail": answer.detail})
+    if answer is None:
         return json.dumps({"lease_id": said.lease, "stale": True, "code": "stale_lease"})
-    return f'{{"lease_id":{said.lease},"state":"{state}"}}'
+    return f'{{"lease_id":{said.lease},"state":"{answer}"}}'
 
 
 @router.post(
@@ -212,7 +208,9 @@ async def charge_lease(request: HttpRequest, lease_id: Path[Id], body: ChargeIn)
 
 async def _report(request: HttpRequest, said: Report) -> HttpResponse:
     # Not cancelled with the request: a report that has come is settled also if its sender hangs up.
-    state = await asyncio.shield(gateway().report(report_of(said), caller_of(request)))
+    (state,) = await asyncio.shield(gateway().report([said], caller_of(request)))
+    if isinstance(state, Refused):
+        raise state
     if state is None:
         raise _stale(LeaseId(said.lease))
     return respond(200, SettledOut(lease_id=said.lease, state=state))

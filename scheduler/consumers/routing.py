@@ -6,14 +6,14 @@ from django.urls import path
 
 from scheduler.consumers.feed import FeedConsumer
 from scheduler.consumers.ops import OpsConsumer
-from scheduler.consumers.worker import WorkerConsumer
+from scheduler.consumers.worker import worker_socket
 
 websocket_urlpatterns = [
     path("ws/ops/", OpsConsumer.as_asgi()),  # type: ignore[arg-type]  # Django types only HTTP views
 ]
 service_urlpatterns = [
     path("ws/feed/", FeedConsumer.as_asgi()),  # type: ignore[arg-type]  # as above
-    path("ws/worker/", WorkerConsumer.as_asgi()),  # type: ignore[arg-type]  # as above
+    path("ws/worker/", worker_socket),  # type: ignore[arg-type]  # as above
 ]
 
 

@@ -2,6 +2,9 @@
 
 The token comes in the handshake's header or in hello, never with a cookie, so no origin is asked for. What a worker may
 say, and whether it still reads, is the session's to decide; who gets what work is the planner's.
+
+An ASGI application of its own: Channels' consumers look for database connections to close around every message, which
+costs two changes of thread each. Here everything that asks the database does it in batches on the gateway's threads.
 """
 
 from __future__ import annotations
@@ -9,17 +12,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from channels.db import database_sync_to_async
-from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
 
 from scheduler.engine.remote.gateway import REPLACED, STOPS, gateway
-from scheduler.engine.remote.reports import report_of
 from scheduler.engine.remote.seats import Seat
 from scheduler.engine.remote.wording import lease_message
 from scheduler.engine.remote.writes import answer_text, refusal_text
@@ -54,62 +55,84 @@ SCOPE: Final = "work"
 BURST_MAX: Final = 100
 """Leases that are sent in one go before others on this loop have a turn."""
 
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
-class WorkerConsumer(AsyncWebsocketConsumer):
+
+async def worker_socket(scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve one worker from its handshake to its end."""
+    await _Line(scope, receive, send).run()
+
+
+class _Line:
     """One connected worker."""
 
-    _seat: Seat | None = None
-    _caller: Principal
-    _token = ""
-
-    async def connect(self) -> None:
-        """Accept first, so that the worker learns why it is closed."""
-        await self.accept()
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
         self._clock = asyncio.get_running_loop().time
         self._session = ServerSession(now=self._clock())
         self._tasks: set[asyncio.Task[None]] = set()
-        self._spawn(self._tick())
+        self._seat: Seat | None = None
+        self._answers: list[str] = []
+        self._caller: Principal
+        self._token = ""
 
-    async def disconnect(self, code: int) -> None:  # noqa: ARG002 - Channels passes it
-        """Nothing more for this worker here; what it holds stays its own until its time is over."""
-        if self._seat is not None:
-            gateway().leave(self._seat)
-        for task in list(self._tasks):
-            if task is not asyncio.current_task():
+    async def run(self) -> None:
+        """Accept first, so that the worker learns why it is closed; then hear it until the line breaks."""
+        await self._receive()
+        await self._send({"type": "websocket.accept"})
+        self._spawn(self._tick())
+        try:
+            while (message := await self._receive())["type"] == "websocket.receive":
+                await self._guarded(self._hear(message))
+        finally:
+            # Nothing more for this worker here; what it holds stays its own until its time is over.
+            if self._seat is not None:
+                gateway().leave(self._seat)
+            for task in self._tasks:
                 task.cancel()
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """One message."""
+    async def _hear(self, message: Mapping[str, Any]) -> None:
+        """One frame. The reports in it are settled together."""
+        text = message.get("text")
+        reports: list[Report] = []
         try:
-            said = self._session.receive(text_data if text_data is not None else (bytes_data or b"").decode())
-            if said is None:
-                if self._seat is not None:
-                    self._seat.wake.set()
-            else:
-                await self._heed(said)
-        except CloseSocket as end:
-            await self._end(end.code, end.detail)
+            for said in self._session.receive(text if text is not None else message["bytes"].decode()):
+                if isinstance(said, Complete | Fail | Release):
+                    reports.append(said)
+                else:
+                    await self._heed(said)
         except UnicodeDecodeError:
-            await self._end(Close.BAD_MESSAGE, "Messages are JSON, in UTF-8.")
-        except BadMessage as fault:
-            await self._say(error_text(fault.code, fault.detail))
+            raise CloseSocket(Close.BAD_MESSAGE, "Messages are JSON, in UTF-8.") from None
+        finally:
+            if reports:
+                self._spawn(self._report(reports))
+        if self._seat is not None and self._seat.has_news:
+            # The worker may have shown that it has read, so that more can follow.
+            self._seat.wake.set()
 
-    async def _heed(self, said: FromWorker) -> None:
-        if isinstance(said, Hello):
-            await self._greet(said)
-            return
-        seat = self._seat
-        if seat is None:
-            return
+    async def _heed(self, said: FromWorker | BadMessage) -> None:
         match said:
+            case Hello():
+                await self._greet(said)
             case Heartbeat():
                 self._spawn(self._keep([LeaseId(lease) for lease in said.leases]))
             case Drain():
-                gateway().drain(seat)
-            case Complete() | Fail() | Release():
-                self._spawn(self._report(said))
+                gateway().drain(self._seated)
             case Checkpoint() | Charge() | Claim() | Commit() | Abandon():
                 self._spawn(self._write(said))
+            case BadMessage():
+                await self._say(error_text(said.code, said.detail))
+
+    @property
+    def _seated(self) -> Seat:
+        """The session lets nothing through before hello, and hello gives a seat or ends the line."""
+        if self._seat is None:
+            raise CloseSocket(Close.BAD_MESSAGE, "Say hello first.")
+        return self._seat
 
     # Hello
 
@@ -137,12 +160,13 @@ class WorkerConsumer(AsyncWebsocketConsumer):
         self._spawn(self._send_news(self._seat))
 
     def _header(self) -> str:
-        sent = dict(self.scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        sent = dict(self._scope["headers"]).get(b"authorization", b"").decode("latin-1")
         return sent[len(BEARER) :].strip() if sent[: len(BEARER)].lower() == BEARER else ""
 
     # What the worker is sent
 
     async def _send_news(self, seat: Seat) -> None:
+        """Send what comes for the worker, all that is there in as few frames as it takes."""
         while True:
             await seat.wake.wait()
             seat.wake.clear()
@@ -151,30 +175,31 @@ class WorkerConsumer(AsyncWebsocketConsumer):
                 why = "This worker is connected elsewhere." if replaced else "This worker was forgotten; come again."
                 await self._end(Close.REPLACED if replaced else Close.TRY_LATER, why)
                 return
-            while seat.has_news and not self._session.is_full:
-                news = seat.take(BURST_MAX)
-                for given in news.leases:
-                    await self._say(lease_message(given))
-                for lease, why in news.stops.items():
-                    await self._say(encode("cancel", lease_id=lease, reason=why))
-                if news.drain:
-                    await self._say(encode("drain"))
+            while texts := self._due(seat):
+                await self._say(*texts)
             if self._session.is_full:
                 await self._ping()
+
+    def _due(self, seat: Seat) -> list[str]:
+        """Answers, and news unless too much is unread."""
+        texts, self._answers = self._answers, []
+        if seat.has_news and not self._session.is_full:
+            news = seat.take(BURST_MAX)
+            texts += map(lease_message, news.leases)
+            texts += [encode("cancel", lease_id=lease, reason=why) for lease, why in news.stops.items()]
+            if news.drain:
+                texts.append(encode("drain"))
+        return texts
 
     async def _keep(self, leases: list[LeaseId]) -> None:
         kept = await gateway().keep(leases, self._caller)
         cancel: dict[int, str] = {lease: STOPS[each.stop] for lease, each in kept.items() if each.stop is not Stop.NO}
         await self._say(beat_text(list(kept), cancel, [lease for lease in leases if lease not in kept]))
 
-    async def _report(self, said: Report) -> None:
-        try:
-            state = await asyncio.shield(gateway().report(report_of(said), self._caller))
-        except Refused as error:
-            await self._say(encode("refused", lease_id=said.lease, code=error.code, detail=error.detail))
-            return
-        detail = "" if state is not None else "The lease has ended or is not yours; drop the attempt."
-        await self._say(settled_text(said.lease, state, detail=detail))
+    async def _report(self, said: list[Report]) -> None:
+        answers = await asyncio.shield(gateway().report(said, self._caller))
+        self._answers += map(_settled, said, answers)
+        self._seated.wake.set()
 
     async def _write(self, said: Write) -> None:
         try:
@@ -200,8 +225,9 @@ class WorkerConsumer(AsyncWebsocketConsumer):
         if ping is not None:
             await self._say(ping)
 
-    async def _say(self, text: str) -> None:
-        await self.send(text_data=self._session.sent(text))
+    async def _say(self, *texts: str) -> None:
+        for frame in self._session.sent(texts):
+            await self._send({"type": "websocket.send", "text": frame})
 
     # Ending
 
@@ -229,9 +255,17 @@ class WorkerConsumer(AsyncWebsocketConsumer):
             gateway().leave(self._seat)
         with suppress(RuntimeError):
             # It may be closed already.
-            await self.send(text_data=json.dumps({"type": "error", "code": code.name.lower(), "detail": detail}))
+            said = json.dumps({"type": "error", "code": code.name.lower(), "detail": detail})
+            await self._send({"type": "websocket.send", "text": said})
             # A plain number: what the server makes of it is particular about its type.
-            await self.close(int(code))
+            await self._send({"type": "websocket.close", "code": int(code)})
+
+
+def _settled(said: Report, answer: str | Refused | None) -> str:
+    if isinstance(answer, Refused):
+        return encode("refused", lease_id=said.lease, code=answer.code, detail=answer.detail)
+    detail = "" if answer is not None else "The lease has ended or is not yours; drop the attempt."
+    return settled_text(said.lease, answer, detail=detail)
 
 
 def _register(said: Hello, caller: Principal, hub: WorkerId) -> tuple[RemoteWorker, list[LeaseId]]:

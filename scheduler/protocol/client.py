@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scheduler.protocol.fields import BadMessage, Fields
 from scheduler.protocol.limits import VERSIONS
 from scheduler.protocol.messages import (
     Beat,
@@ -19,6 +20,7 @@ from scheduler.protocol.messages import (
     Ready,
     Refused,
     Settled,
+    decode,
     encode,
     from_server,
 )
@@ -44,7 +46,7 @@ class ClientSession:
 
     def hello(self) -> str:
         """The first message of a socket, also after a reconnect: what is held is named, what is not is handed back."""
-        return encode("hello", token=self._token, **self.introduction())
+        return encode("hello", token=self._token, batches=True, **self.introduction())
 
     def introduction(self) -> dict[str, Any]:
         """The fields of hello, which are also the body of a registration over HTTP."""
@@ -60,12 +62,26 @@ class ClientSession:
 
     # What comes in
 
-    def receive(self, text: str) -> FromServer | None:
-        """What is new to the worker; None for what is not: another copy of a lease, an unknown type, a late word."""
-        return self.take(from_server(text))
+    def receive(self, text: str) -> list[FromServer | BadMessage]:
+        """What is new to the worker in one frame, and what could not be understood.
+
+        Left out is what is not new: another copy of a lease, an unknown type, a late word.
+        """
+        try:
+            several = decode(text)
+        except BadMessage as fault:
+            return [fault]
+        heard = [self._hear(each) for each in several]
+        return [said for said in heard if said is not None]
+
+    def _hear(self, fields: Fields) -> FromServer | BadMessage | None:
+        try:
+            return self.take(from_server(fields))
+        except BadMessage as fault:
+            return fault
 
     def take(self, said: FromServer | None) -> FromServer | None:
-        """The same for a message that is parsed already."""
+        """One message: itself if it is new, else None."""
         match said:
             case Ready():
                 self.worker = said.worker

@@ -18,6 +18,10 @@ SLOTS_MAX: Final = 1_000
 """Leases at once, in one pool."""
 LEASES_MAX: Final = 10_000
 """Leases named in one message."""
+MESSAGES_MAX: Final = 1_000
+"""Messages in one frame."""
+BATCH_CHARS: Final = 262_144
+"""A frame takes no further message once it is as long as this."""
 
 HELLO_WITHIN_S: Final = 10.0
 PING_EVERY_S: Final = 5.0

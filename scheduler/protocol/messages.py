@@ -7,12 +7,12 @@ some. It never decides what a message leads to.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from scheduler.protocol.fields import BadMessage, Fields
-from scheduler.protocol.limits import LEASES_MAX, POOLS_MAX, SLOTS_MAX
+from scheduler.protocol.limits import BATCH_CHARS, LEASES_MAX, MESSAGES_MAX, POOLS_MAX, SLOTS_MAX
 from scheduler.protocol.writes import WRITES, Answer, Write, answer
 
 CLASSES: Final = (
@@ -23,7 +23,10 @@ CLASSES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A worker introduces itself; `slots` are leases at once by pool. `worker` and `held` are for coming back."""
+    """A worker introduces itself; `slots` are leases at once by pool. `worker` and `held` are for coming back.
+
+    `batches`: it understands frames of several messages.
+    """
 
     protocol: int
     owner: str
@@ -32,6 +35,7 @@ class Hello:
     token: str | None = None
     worker: str | None = None
     held: tuple[int, ...] = ()
+    batches: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +100,11 @@ FromWorker = Hello | Heartbeat | Report | Write | Drain | Pong
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The worker is known under this id, and these are its slots."""
+    """The worker is known under this id, with these slots. `batches`: the server takes several messages in a frame."""
 
     worker: str
     granted: Mapping[str, int]
+    batches: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +163,36 @@ class Error:
 FromServer = Ready | Lease | Settled | Refused | Answer | Beat | Cancel | Drain | Ping | Error
 
 
-def decode(text: str) -> Fields:
-    """The fields of a message. Raises BadMessage."""
+def decode(text: str) -> list[Fields]:
+    """The fields of the message, or of each of the messages, in a frame. Raises BadMessage."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadMessage("not_json", f"The message is not JSON: {error}") from None
-    if not isinstance(value, dict):
+    several = value if isinstance(value, list) else [value]
+    if len(several) > MESSAGES_MAX:
+        raise BadMessage("too_many", f"A frame holds at most {MESSAGES_MAX} messages.")
+    if not several or not all(isinstance(each, dict) for each in several):
         raise BadMessage("not_an_object", "A message is a JSON object with a `type`.")
-    return Fields(value)
+    return [Fields(each) for each in several]
+
+
+def frames(texts: Sequence[str]) -> Iterator[str]:
+    """These messages in as few frames as may be: alone, or as lists of some."""
+    batch: list[str] = []
+    chars = 0
+    for text in texts:
+        batch.append(text)
+        chars += len(text)
+        if chars >= BATCH_CHARS or len(batch) == MESSAGES_MAX:
+            yield _frame(batch)
+            batch, chars = [], 0
+    if batch:
+        yield _frame(batch)
+
+
+def _frame(batch: list[str]) -> str:
+    return batch[0] if len(batch) == 1 else f"[{','.join(batch)}]"
 
 
 def encode(kind: str, /, **fields: object) -> str:
@@ -175,9 +201,8 @@ def encode(kind: str, /, **fields: object) -> str:
     return json.dumps({"type": kind, **said}, separators=(",", ":"), allow_nan=False)
 
 
-def from_worker(text: str) -> FromWorker | None:
+def from_worker(said: Fields) -> FromWorker | None:
     """What a worker said; None for a type that is not known. Raises BadMessage."""
-    said = decode(text)
     read = _FROM_WORKER.get(said.text("type", chars_max=64))
     return None if read is None else read(said)
 
@@ -192,6 +217,7 @@ def hello(said: Fields) -> Hello:
         token=said.optional_text("token"),
         worker=said.optional_text("worker"),
         held=said.ids("held", count_max=LEASES_MAX),
+        batches=said.flag("batches"),
     )
 
 
@@ -243,15 +269,15 @@ def report(said: Mapping[str, Any]) -> Report:
     return _REPORTS[fields.one_of("type", _REPORTS)](fields)
 
 
-def from_server(text: str) -> FromServer | None:
+def from_server(said: Fields) -> FromServer | None:
     """What the server said; None for a type that is not known. Raises BadMessage."""
-    said = decode(text)
     read = _FROM_SERVER.get(said.text("type", chars_max=64))
     return None if read is None else read(said)
 
 
 def _ready(said: Fields) -> Ready:
-    return Ready(said.text("worker"), {pool: int(n) for pool, n in said.numbers("granted_slots").items()})
+    granted = {pool: int(n) for pool, n in said.numbers("granted_slots").items()}
+    return Ready(said.text("worker"), granted, said.flag("batches"))
 
 
 def _settled(said: Fields) -> Settled:

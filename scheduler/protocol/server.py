@@ -6,10 +6,10 @@ work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from scheduler.protocol.fields import BadMessage
+from scheduler.protocol.fields import BadMessage, Fields
 from scheduler.protocol.limits import (
     FRAME_BYTES_MAX,
     HELLO_WITHIN_S,
@@ -19,7 +19,7 @@ from scheduler.protocol.limits import (
     VERSIONS,
     Close,
 )
-from scheduler.protocol.messages import FromWorker, Hello, Pong, encode, from_worker
+from scheduler.protocol.messages import FromWorker, Hello, Pong, decode, encode, frames, from_worker
 
 FAULTS_MAX: Final = 20
 """Messages that were not understood, before the socket is closed."""
@@ -40,6 +40,7 @@ class ServerSession:
     def __init__(self, *, now: float) -> None:
         self._began_at = now
         self._greeted = False
+        self._batches = False
         self._faults = 0
         self._unread = 0
         self._pings = 0
@@ -47,20 +48,35 @@ class ServerSession:
         self._sent_before_ping = 0
         self._pinged: int | None = None
 
-    def receive(self, text: str) -> FromWorker | None:
-        """What the worker said; None for what is to be ignored.
+    def receive(self, text: str) -> Iterator[FromWorker | BadMessage]:
+        """What the worker said in one frame, less what is to be ignored; faults are what it is to be told about.
 
-        Raises BadMessage for what the worker is to be told about, CloseSocket when it is to go.
+        Raises CloseSocket when it is to go, after what it said before that.
         """
         if len(text) > FRAME_BYTES_MAX:
             raise CloseSocket(Close.TOO_BIG, f"A message has at most {FRAME_BYTES_MAX} bytes.")
         try:
-            said = from_worker(text)
+            several = decode(text)
         except BadMessage as fault:
-            self._faults += 1
-            if not self._greeted or self._faults > FAULTS_MAX:
-                raise CloseSocket(Close.BAD_MESSAGE, fault.detail) from None
-            raise
+            yield self._note(fault)
+            return
+        for each in several:
+            try:
+                said = self._hear(each)
+            except BadMessage as fault:
+                yield self._note(fault)
+            else:
+                if said is not None:
+                    yield said
+
+    def _note(self, fault: BadMessage) -> BadMessage:
+        self._faults += 1
+        if not self._greeted or self._faults > FAULTS_MAX:
+            raise CloseSocket(Close.BAD_MESSAGE, fault.detail) from None
+        return fault
+
+    def _hear(self, fields: Fields) -> FromWorker | None:
+        said = from_worker(fields)
         if isinstance(said, Pong):
             self._read(said.n)
             return None
@@ -77,13 +93,15 @@ class ServerSession:
             known = ", ".join(map(str, VERSIONS))
             raise CloseSocket(Close.UNSUPPORTED, f"Protocol {said.protocol} is not spoken here; these are: {known}.")
         self._greeted = True
+        self._batches = said.batches
 
     # What is sent
 
-    def sent(self, text: str) -> str:
-        """Account for a message that is sent now; returns it."""
-        self._unread += len(text)
-        return text
+    def sent(self, texts: Sequence[str]) -> Iterator[str]:
+        """Messages that are sent now, as frames: each alone, unless the worker takes several in one."""
+        for frame in frames(texts) if self._batches else texts:
+            self._unread += len(frame)
+            yield frame
 
     @property
     def is_full(self) -> bool:
@@ -114,7 +132,7 @@ class ServerSession:
 
 def ready_text(worker: str, granted: Mapping[str, int]) -> str:
     """The answer to hello."""
-    return encode("ready", protocol=VERSIONS[-1], worker=worker, granted_slots=dict(granted))
+    return encode("ready", protocol=VERSIONS[-1], worker=worker, granted_slots=dict(granted), batches=True)
 
 
 def error_text(code: str, detail: str) -> str:

@@ -155,12 +155,12 @@ class Worker:
             connection.send(self.session.hello())
             try:
                 for text in connection:
-                    said = self._take(str(text))
-                    if isinstance(said, Ready):
-                        greeted = True
-                        self._socket = connection
-                        self._resume()
-                    self._heed(said)
+                    for said in self._take(str(text)):
+                        if isinstance(said, Ready):
+                            greeted = True
+                            self._socket = connection
+                            self._resume()
+                        self._heed(said)
             except ConnectionClosed:
                 pass
             finally:
@@ -179,13 +179,14 @@ class Worker:
         if self._stopping.is_set():
             self._send(json.dumps({"type": "drain"}))
 
-    def _take(self, text: str) -> Any:
+    def _take(self, text: str) -> list[Any]:
+        """The messages of a frame that can be understood."""
         with self._lock:
-            try:
-                return self.session.receive(text)
-            except BadMessage as fault:
+            heard = self.session.receive(text)
+        for fault in heard:
+            if isinstance(fault, BadMessage):
                 logger.warning("a message of the server was not understood: %s", fault.detail)
-                return None
+        return [said for said in heard if not isinstance(said, BadMessage)]
 
     def _heed(self, said: Any) -> None:
         match said:

@@ -22,3 +22,10 @@ def leave_in_bucket(name: str, level: float) -> None:
 def settle_down() -> None:
     """Refresh statistics and clear dead rows."""
     queries.run(_SQL["settle_down"])
+
+
+def own_process() -> int:
+    """The process id of the server's side of this connection."""
+    row = queries.fetch_one(_SQL["own_process"])
+    assert row is not None  # noqa: S101 - a SELECT without FROM has a row
+    return int(row[0])

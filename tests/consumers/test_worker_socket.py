@@ -29,7 +29,7 @@ def talk(*messages: dict[str, Any]) -> list[Any]:
             await client.send_to(text_data=json.dumps(message))
             output = await client.receive_output(timeout=20)
             heard.append(json.loads(output["text"]))
-            if heard[-1]["type"] == "error":
+            if isinstance(heard[-1], dict) and heard[-1]["type"] == "error":
                 heard.append((await client.receive_output(timeout=20))["code"])
         await client.disconnect()
         return heard
@@ -67,3 +67,18 @@ def test_others_hear_why_not(changes: dict[str, Any], scopes: list[str], code: i
     token = create_token(scopes=scopes, tenant="acme", actor="test").text
     error, closed = talk({**HELLO, "token": token, **changes})
     assert (error["type"], closed) == ("error", code)
+
+
+def test_several_messages_share_a_frame_where_the_worker_takes_it() -> None:
+    make_tenant()
+    make_pool(executor="remote")
+    token = create_token(scopes=["work"], tenant="acme", actor="test").text
+    reports: Any = [{"type": "complete", "lease_id": n} for n in (5, 6)]
+    ready, together = talk(HELLO | {"token": token, "batches": True}, reports)
+    assert ready["batches"]
+    assert [(each["type"], each["lease_id"], each["stale"]) for each in together] == [
+        ("settled", 5, True),
+        ("settled", 6, True),
+    ]
+    _, alone = talk(HELLO | {"token": token}, reports)
+    assert (alone["type"], alone["lease_id"]) == ("settled", 5)

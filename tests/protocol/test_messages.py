@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from scheduler.protocol import messages
-from scheduler.protocol.fields import BadMessage
-from scheduler.protocol.limits import POOLS_MAX
+from scheduler.protocol.fields import BadMessage, Fields
+from scheduler.protocol.limits import BATCH_CHARS, MESSAGES_MAX, POOLS_MAX
 from scheduler.protocol.messages import (
     Beat,
     Cancel,
@@ -27,12 +27,21 @@ from scheduler.protocol.messages import (
     Release,
     Settled,
     beat_text,
+    decode,
     encode,
+    frames,
     from_server,
     from_worker,
     lease_text,
     report,
 )
+
+
+def only(text: str) -> Fields:
+    """The fields of the one message in a frame."""
+    (said,) = decode(text)
+    return said
+
 
 HELLO = {"type": "hello", "protocol": 1, "owner": "me", "pools": ["a", "b"], "slots": 3}
 
@@ -72,7 +81,7 @@ HELLO = {"type": "hello", "protocol": 1, "owner": "me", "pools": ["a", "b"], "sl
     ],
 )
 def test_workers_are_understood(said: dict[str, Any], understood: object) -> None:
-    assert from_worker(json.dumps(said)) == understood
+    assert from_worker(only(json.dumps(said))) == understood
 
 
 @pytest.mark.parametrize(
@@ -90,18 +99,18 @@ def test_workers_are_understood(said: dict[str, Any], understood: object) -> Non
     ],
 )
 def test_servers_are_understood(said: dict[str, Any], understood: object) -> None:
-    assert from_server(json.dumps(said)) == understood
+    assert from_server(only(json.dumps(said))) == understood
 
 
 def test_what_the_server_words_is_what_a_worker_reads() -> None:
-    assert from_server(beat_text([1, 2], {2: "timeout"}, [3])) == Beat((1, 2), {2: "timeout"}, (3,))
+    assert from_server(only(beat_text([1, 2], {2: "timeout"}, [3]))) == Beat((1, 2), {2: "timeout"}, (3,))
     head = {"lease_id": 7, "ttl_s": 30.0, "pool": "a", "key": None}
-    said = from_server(lease_text(head, payload='{"n": 1}', upstream='{"up": 2}', tags='{"t": "x"}'))
+    said = from_server(only(lease_text(head, payload='{"n": 1}', upstream='{"up": 2}', tags='{"t": "x"}')))
     assert isinstance(said, Lease)
     assert (said.lease, said.ttl_s) == (7, 30.0)
     assert (said.body["payload"], said.body["upstream"], said.body["tags"]) == ({"n": 1}, {"up": 2}, {"t": "x"})
     assert "key" not in said.body
-    bare = from_server(lease_text({"lease_id": 7}, payload="null"))
+    bare = from_server(only(lease_text({"lease_id": 7}, payload="null")))
     assert isinstance(bare, Lease)
     assert (bare.ttl_s, "upstream" in bare.body) == (0.0, False)
 
@@ -145,7 +154,7 @@ def test_a_wrong_field_is_named(said: dict[str, Any], field: str | None) -> None
     if field is None:
         field = "labels"
     with pytest.raises(BadMessage) as fault:
-        from_worker(json.dumps(said))
+        from_worker(only(json.dumps(said)))
     assert (fault.value.code, fault.value.field) == ("bad_field", field)
     assert field.split(".")[0] in fault.value.detail
 
@@ -160,7 +169,7 @@ def test_a_wrong_field_is_named(said: dict[str, Any], field: str | None) -> None
 )
 def test_a_wrong_server_is_told_apart_too(said: dict[str, Any], field: str) -> None:
     with pytest.raises(BadMessage) as fault:
-        from_server(json.dumps(said))
+        from_server(only(json.dumps(said)))
     assert fault.value.field == field
 
 
@@ -171,7 +180,7 @@ def test_a_wrong_server_is_told_apart_too(said: dict[str, Any], field: str) -> N
 )
 def test_what_is_no_message_is_said_so(text: str, code: str) -> None:
     with pytest.raises(BadMessage) as fault:
-        from_worker(text)
+        from_worker(only(text))
     assert fault.value.code == code
 
 
@@ -187,3 +196,21 @@ def test_reports_are_read_without_a_frame_of_their_own_and_nothing_else_is() -> 
     assert report({"type": "release", "lease_id": 7}) == Release(7)
     with pytest.raises(BadMessage, match="type must be one of complete, fail, release"):
         report({"type": "hello", "lease_id": 7})
+
+
+def test_a_frame_holds_one_message_or_a_list_of_them() -> None:
+    several = [encode("pong", n=n) for n in range(3)]
+    assert list(frames([])) == []
+    assert list(frames(several[:1])) == several[:1]
+    (frame,) = frames(several)
+    assert [from_worker(each) for each in decode(frame)] == [Pong(0), Pong(1), Pong(2)]
+
+
+def test_a_frame_is_bounded_in_messages_and_in_size() -> None:
+    many = [encode("pong", n=n) for n in range(MESSAGES_MAX + 1)]
+    assert [len(decode(frame)) for frame in frames(many)] == [MESSAGES_MAX, 1]
+    with pytest.raises(BadMessage) as fault:
+        decode(f"[{','.join(many)}]")
+    assert fault.value.code == "too_many"
+    large = [encode("error", code="c", detail="x" * BATCH_CHARS)] * 2
+    assert list(frames(large)) == large

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scheduler.protocol.client import ClientSession
-from scheduler.protocol.fields import BadMessage
+from scheduler.protocol.fields import BadMessage, Fields
 from scheduler.protocol.messages import encode, from_server, from_worker
 from scheduler.protocol.writes import Abandon, Answer, Charge, Checkpoint, Claim, Commit, Write
 
@@ -27,15 +27,15 @@ HEAD = {"ref": 1, "lease_id": 2}
     ],
 )
 def test_what_a_worker_writes(said: dict[str, Any], understood: Write) -> None:
-    assert from_worker(json.dumps({**said, **HEAD})) == understood
+    assert from_worker(Fields({**said, **HEAD})) == understood
     with pytest.raises(BadMessage, match="ref"):
-        from_worker(json.dumps({**said, "lease_id": 2}))
+        from_worker(Fields({**said, "lease_id": 2}))
 
 
 def test_what_a_write_is_answered() -> None:
     body = {"type": "answer", **HEAD, "version": 4}
-    assert from_server(json.dumps(body)) == Answer(1, 2, body=body)
-    assert from_server(encode("answer", **HEAD, code="c", detail="d")) == Answer(1, 2, "c", "d")
+    assert from_server(Fields(body)) == Answer(1, 2, body=body)
+    assert from_server(Fields({**body, "code": "c", "detail": "d"})) == Answer(1, 2, "c", "d")
 
 
 def _session(*leases: int) -> ClientSession:
@@ -53,9 +53,8 @@ def test_a_write_is_kept_until_it_is_answered_and_comes_before_the_report_when_s
     assert first is not None
     assert second is not None
     assert list(session.unsettled) == [first[1], second[1], report]
-    assert session.receive(encode("answer", ref=first[0], lease_id=2)) == Answer(
-        first[0], 2, body={"type": "answer", "ref": first[0], "lease_id": 2}
-    )
+    said = {"type": "answer", "ref": first[0], "lease_id": 2}
+    assert session.receive(json.dumps(said)) == [Answer(first[0], 2, body=said)]
     assert list(session.unsettled) == [second[1], report]
 
 

@@ -23,18 +23,34 @@ PATIENCE_S: Final = 10.0
 IDLE_S: Final = 5.0
 WAITING_MAX: Final = 20_000
 RETRY_S: Final = 0.3
+GAP_MAX_S: Final = 0.02
 
 Q = TypeVar("Q")
 A = TypeVar("A")
 
 
 class Batches(Generic[Q, A]):
-    """One kind of question on one event loop. `ask` answers a list of them, in order, on a thread of its own."""
+    """One kind of question on one event loop. `ask` answers a list of them, in order, on a thread of its own.
 
-    def __init__(self, name: str, ask: Callable[[list[Q]], list[A]], *, most: int) -> None:
+    A batch takes no further question once it weighs `most`, by `weigh` or in number. With `gap_s` the next batch waits
+    so long for each question of the one before (together at most `GAP_MAX_S`): what costs the most under load is the
+    number of transactions.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        ask: Callable[[list[Q]], list[A]],
+        *,
+        most: int,
+        weigh: Callable[[Q], int] = lambda _: 1,
+        gap_s: float = 0.0,
+    ) -> None:
         self._name = name
         self._ask = ask
         self._most = most
+        self._weigh = weigh
+        self._gap_s = gap_s
         self._db = DbThread(name)
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._work = asyncio.Event()
@@ -57,11 +73,20 @@ class Batches(Generic[Q, A]):
     async def _run(self) -> None:
         try:
             while await self._is_wanted():
-                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most))]
+                batch, weight = self._next_batch()
                 await self._answer(batch)
+                if self._gap_s:
+                    await asyncio.sleep(min(GAP_MAX_S, self._gap_s * weight))
         finally:
             self._running = None
             await self._db.call(close_connection)
+
+    def _next_batch(self) -> tuple[list[tuple[Q, asyncio.Future[A]]], int]:
+        batch, weight = [], 0
+        while self._waiting and weight < self._most:
+            batch.append(self._waiting.popleft())
+            weight += self._weigh(batch[-1][0])
+        return batch, weight
 
     async def _is_wanted(self) -> bool:
         """Wait for questions; False after a time in which none came."""

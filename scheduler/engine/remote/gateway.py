@@ -21,16 +21,17 @@ from django.db import DatabaseError
 from scheduler.engine.db_thread import DbThread
 from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.engine.remote.batches import Batches
-from scheduler.engine.remote.reports import Reported, Reports
+from scheduler.engine.remote.reports import Reported, Reports, report_of
 from scheduler.engine.remote.seats import News, Offers, Seat
 from scheduler.engine.remote.writes import Writes
+from scheduler.errors import Refused
 from scheduler.policy.remote import Claim, Given, HeldLease, Kept, RemoteWorker, Stop
 from scheduler.policy.types import LeaseId, PoolId, WorkerId
+from scheduler.protocol.messages import Report as Said
 from scheduler.protocol.writes import Write
 from scheduler.reads.runs import with_runs
 from scheduler.reads.upstream import with_upstream
 from scheduler.services import workers as service
-from scheduler.services.settle import Report
 from scheduler.services.tokens import Principal
 
 logger = logging.getLogger(__name__)
@@ -167,12 +168,25 @@ class Gateway:
 
     # Leases
 
-    async def report(self, report: Report, caller: Principal) -> str | None:
-        """Settle a report; the state of its task, or None when the lease is not the caller's any more."""
-        seat = self._by_lease.get(report.lease)
-        state = await self.reports.send(Reported(report, _claim_of(report.lease, caller), known=_owns(caller, seat)))
-        self._forget(report.lease)
-        return state
+    async def report(self, said: Sequence[Said], caller: Principal) -> list[str | Refused | None]:
+        """Settle reports. Of each: the state of its task, None when the lease is not the caller's any more, or why not.
+
+        To be shielded: a report that has come is settled also if its sender hangs up.
+        """
+        answers: list[str | Refused | None] = [None] * len(said)
+        taken: dict[int, Reported] = {}
+        for place, each in enumerate(said):
+            try:
+                report = report_of(each)
+            except Refused as error:
+                answers[place] = error
+            else:
+                seat = self._by_lease.get(report.lease)
+                taken[place] = Reported(report, _claim_of(report.lease, caller), known=_owns(caller, seat))
+        for place, state in zip(taken, await self.reports.send(list(taken.values())), strict=True):
+            answers[place] = state
+            self._forget(taken[place].report.lease)
+        return answers
 
     async def write(self, said: Write, caller: Principal) -> Mapping[str, Any]:
         """Keep what a worker writes while it works, and answer it. Raises Conflict for a stale lease, and Refused."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -29,6 +30,8 @@ from scheduler.services import workers as service
 from scheduler.services.settle import Report
 
 BATCH_MAX: Final = 500
+GAP_S: Final = 0.001
+"""Between two settlements, for each report in the first."""
 REMEMBERED_MAX: Final = 20_000
 
 
@@ -45,29 +48,40 @@ class Reports:
     """The reports of one event loop."""
 
     def __init__(self) -> None:
-        self._batches: Batches[Reported, str | None] = Batches("remote-settle", _settle, most=BATCH_MAX)
+        self._batches: Batches[Sequence[Reported], list[str | None]] = Batches(
+            "remote-settle", _settle_several, most=BATCH_MAX, weigh=len, gap_s=GAP_S
+        )
         self._answered: OrderedDict[tuple[LeaseId, object], str] = OrderedDict()
 
-    async def send(self, said: Reported) -> str | None:
-        """The state of the task after this report; None when the lease was not the sender's any more."""
-        place = (said.report.lease, said.claim.tenant)
-        known = self._answered.get(place)
-        if known is not None:
-            return known
-        state = await self._batches.join(said)
-        if state is not None:
-            self._answered[place] = state
-            if len(self._answered) > REMEMBERED_MAX:
-                self._answered.popitem(last=False)
-        return state or self._answered.get(place)
+    async def send(self, said: Sequence[Reported]) -> list[str | None]:
+        """The states of the tasks after these reports; None where the lease was not the sender's any more."""
+        new = [each for each in said if _place(each) not in self._answered]
+        if new:
+            for each, state in zip(new, await self._batches.join(new), strict=True):
+                if state is not None:
+                    self._answered.setdefault(_place(each), state)
+        answers = [self._answered.get(_place(each)) for each in said]
+        while len(self._answered) > REMEMBERED_MAX:
+            self._answered.popitem(last=False)
+        return answers
 
-    def hand_back(self, lease: LeaseId) -> asyncio.Future[str | None]:
+    def hand_back(self, lease: LeaseId) -> asyncio.Future[list[str | None]]:
         """Nobody began this attempt."""
-        return self._batches.join(Reported(Report(lease, Outcome.RELEASED), Claim(lease, None, None), known=True))
+        return self._batches.join([Reported(Report(lease, Outcome.RELEASED), Claim(lease, None, None), known=True)])
+
+
+def _place(said: Reported) -> tuple[LeaseId, object]:
+    return said.report.lease, said.claim.tenant
+
+
+def _settle_several(said: list[Sequence[Reported]]) -> list[list[str | None]]:
+    """On the thread: what each sender's tasks came to."""
+    states = iter(_settle([each for several in said for each in several]))
+    return [list(islice(states, len(several))) for several in said]
 
 
 def _settle(said: list[Reported]) -> list[str | None]:
-    """On the thread: what the tasks came to. Of several reports on a lease the first counts."""
+    """What the tasks came to. Of several reports on a lease the first counts."""
     unknown = [each.claim for each in said if not each.known]
     own = service.own(unknown) if unknown else set()
     first: dict[LeaseId, Report] = {}

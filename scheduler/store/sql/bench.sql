@@ -9,3 +9,6 @@ VACUUM (ANALYZE) task, task_payload;
 -- name: leave_in_bucket
 WITH slow AS (UPDATE resource SET rate = 1e-9 WHERE name = %(name)s RETURNING id)
 UPDATE resource_state s SET level = %(level)s, level_at = clock_timestamp() FROM slow WHERE s.resource_id = slow.id;
+
+-- name: own_process
+SELECT pg_backend_pid();
