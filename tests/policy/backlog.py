@@ -7,7 +7,7 @@ the planner, so that a fault of the planner shows.
 from __future__ import annotations
 
 from bisect import insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -195,17 +195,17 @@ class Backlog:
     def held(self) -> dict[ResourceId, float]:
         """What running tasks hold of each resource."""
         needs = {demand.id: demand.resources for demand in self.demands.values()}
-        held: dict[ResourceId, float] = defaultdict(float)
+        held: dict[ResourceId, float] = {}
         for start in self.running.values():
             for resource, amount in zip(needs[start.lane.demand], start.amounts, strict=True):
-                held[resource] += amount
+                held[resource] = held.get(resource, 0.0) + amount
         return held
 
     def snapshot(self, now: float, *, width: int = WIDTH) -> Snapshot:
         """What a plan at `now` sees, with at most `width` tasks of each lane."""
         in_pool: dict[PoolId, int] = defaultdict(int)
         of_tenant: dict[TenantId, int] = defaultdict(int)
-        at_worker: dict[tuple[WorkerId, PoolId], int] = defaultdict(int)
+        at_worker: dict[tuple[WorkerId, PoolId], int] = Counter()
         for start in self.running.values():
             in_pool[start.lane.pool] += 1
             of_tenant[start.lane.tenant] += 1
@@ -213,10 +213,13 @@ class Backlog:
         held = self.held()
         return Snapshot(
             now=now,
-            pools={p.id: replace(p, running=in_pool[p.id]) for p in self.pools.values()},
-            tenants={t.id: replace(t, in_flight=of_tenant[t.id]) for t in self.tenants.values()},
+            pools={p.id: replace(p, running=in_pool[p.id]) if p.id in in_pool else p for p in self.pools.values()},
+            tenants={
+                t.id: replace(t, in_flight=of_tenant[t.id]) if t.limited and t.id in of_tenant else t
+                for t in self.tenants.values()
+            },
             resources={
-                r.id: replace(r, level=r.permits - held[r.id]) if r.kind is ResourceKind.SEMAPHORE else r
+                r.id: replace(r, level=r.permits - held.get(r.id, 0.0)) if r.kind is ResourceKind.SEMAPHORE else r
                 for r in self.resources.values()
             },
             demands={d.id: d for d in self.demands.values()},

@@ -16,23 +16,16 @@ from scheduler.policy.types import (
     LaneKey,
     LeaseId,
     Outcome,
+    Reservation,
     ResourceId,
     ResourceKind,
     Start,
     TaskId,
     TaskView,
 )
-from tests.policy.backlog import Backlog
+from tests.policy.run_backlog import RunBacklog
+from tests.simulation.promises import Broken, promise
 from tests.simulation.worlds import Job
-
-
-class Broken(AssertionError):
-    """A promise that did not hold; the message is a sentence."""
-
-
-def promise(kept: bool, sentence: str) -> None:
-    if not kept:
-        raise Broken(sentence)
 
 
 @dataclass(slots=True)
@@ -50,6 +43,8 @@ class Record:
     outcomes: list[Outcome] = field(default_factory=list)
     started: int = 0
     lease: LeaseId | None = None
+    began_at: float = 0.0
+    reservation: Reservation | None = None
     cancel_requested: bool = False
 
     @property
@@ -61,14 +56,16 @@ class Record:
 class Ledger:
     """All tasks and live leases. Times are those of the database's clock."""
 
-    backlog: Backlog
+    backlog: RunBacklog
     tasks: dict[TaskId, Record] = field(default_factory=dict)
     leases: dict[LeaseId, TaskId] = field(default_factory=dict)
     last_lease: int = 0
     stale: int = 0
 
     def submit(self, job: Job, *, now: float) -> Record:
-        demand = self.backlog.demand(job.needs)
+        run = job.run
+        backlog = self.backlog
+        demand = backlog.demand(job.needs) if run is None else backlog.demand_of_run(run, job.needs, writes=job.writes)
         due_at = now + job.start_in_s if job.start_in_s else None
         latest_start = None if job.deadline_s is None else now + job.deadline_s - job.expected_s
         record = Record(
@@ -99,13 +96,14 @@ class Ledger:
         self._queue(record)
         return True
 
-    def start(self, start: Start) -> LeaseId:
+    def start(self, start: Start, *, now: float) -> LeaseId:
         record = self.tasks[start.task]
         promise(record.lease is None, f"task {record.id} was started while a lease on it was live")
         promise(record.attempts < record.job.rule.max_attempts, f"task {record.id} got more attempts than it may have")
         self._move(record, TaskState.RUNNING)
         record.attempts += 1
         record.started += 1
+        record.began_at, record.reservation = now, start.reservation
         self.last_lease += 1
         record.lease = LeaseId(self.last_lease)
         self.leases[record.lease] = record.id
@@ -166,12 +164,27 @@ class Ledger:
 
     def _queue(self, record: Record) -> None:
         assert record.ready_at is not None
-        view = TaskView(record.id, record.ready_at, record.latest_start, record.job.expected_s, record.amounts)
+        job = record.job
+        view = TaskView(
+            record.id,
+            record.ready_at,
+            record.latest_start,
+            job.expected_s,
+            record.amounts,
+            cost=job.cost,
+            cost_min=job.cost_min,
+        )
         self.backlog.add(record.lane, view)
 
     def _move(self, record: Record, target: TaskState) -> None:
-        promise(may_move(record.state, target), f"task {record.id} went from {record.state} to {target}")
+        if not may_move(record.state, target):
+            raise Broken(f"task {record.id} went from {record.state} to {target}")
         record.state = target
+        if record.job.writes:
+            if target is TaskState.RETRYING and record.ready_at is not None:
+                self.backlog.coming_back[record.id] = (record.lane.demand, record.ready_at)
+            else:
+                self.backlog.coming_back.pop(record.id, None)
 
     def _correct(
         self, record: Record, actual: Mapping[ResourceId, float], failure: Failure | None, *, now: float

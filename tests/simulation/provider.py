@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scheduler.policy.types import ResourceView
-from tests.simulation.ledger import promise
+from tests.simulation.promises import promise
 
 DUST = 1e-4
 """Tokens or seconds that are lost in the rounding of a clock that counts from 1970."""

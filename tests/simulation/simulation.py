@@ -10,9 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
+from random import Random
 from typing import Final
 
+from scheduler.policy.breaker import Call, verdict_of
 from scheduler.policy.plan import make_plan
+from scheduler.policy.quotas import Quota
 from scheduler.policy.retry import Failure
 from scheduler.policy.settlement import CANCEL_GRACE_S
 from scheduler.policy.states import TERMINAL
@@ -28,7 +31,9 @@ from scheduler.policy.types import (
     TenantId,
     WorkerId,
 )
-from tests.simulation.ledger import Broken, Ledger, Record, promise
+from tests.simulation.breakers import Breakers
+from tests.simulation.ledger import Ledger, Record
+from tests.simulation.promises import Broken, promise
 from tests.simulation.provider import Meter
 from tests.simulation.troubles import Fate, draw_fate, schedule_troubles
 from tests.simulation.watch import Watch
@@ -45,6 +50,7 @@ class Simulation:
     world: World
     ledger: Ledger = field(init=False)
     watch: Watch = field(init=False)
+    breakers: Breakers = field(init=False)
     meters: dict[ResourceId, Meter] = field(init=False)
     starts: dict[TenantId, Meter] = field(init=False)
     time: float = 0.0
@@ -59,7 +65,8 @@ class Simulation:
     def __post_init__(self) -> None:
         backlog = self.world.backlog
         self.ledger = Ledger(backlog)
-        self.watch = Watch(backlog)
+        self.watch = Watch(backlog, self.world.bank)
+        self.breakers = Breakers(backlog)
         buckets = (r for r in backlog.resources.values() if r.kind is ResourceKind.TOKEN_BUCKET)
         self.meters = {view.id: Meter.of(view, at=0.0) for view in buckets}
         self.starts = {
@@ -119,12 +126,17 @@ class Simulation:
         bound = MENDED_AT_S + self.serial_s
         promise(self.time <= bound, f"it took {self.time:.0f} s where one thing after the other takes {bound:.0f} s")
         self.watch.at_rest()
+        self.world.bank.at_rest()
 
     # Use cases
 
     def submit(self, job: Job) -> None:
         record = self.ledger.submit(job, now=self.now)
         told = f"pool {job.pool} {job.priority.label} tenant {job.tenant} {job.needs}"
+        if job.run is not None:
+            told += f", {'writing ' if job.writes else ''}step of run {job.run}"
+        if job.cost:
+            told += f", costs {job.cost_min} to {job.cost}"
         self.say(f"task {job.number} submitted: {told}{f', for {job.start_in_s:g} s later' if job.start_in_s else ''}")
         self._await_due(record)
         if job.cancel_at is not None:
@@ -149,13 +161,16 @@ class Simulation:
         actual: dict[ResourceId, float] | None = None,
     ) -> None:
         """A report, or the reaper in its place."""
-        draw = source(self.world.seed, "draw", lease).random()
+        chance = source(self.world.seed, "draw", lease)
+        draw = chance.random()
         record = self.ledger.settle(lease, outcome, failure, actual=actual or {}, draw=draw, now=self.now)
         if record is None:
             self.say(f"report of lease {lease} is stale: {outcome}")
             return
         self.say(f"task {record.id} lease {lease} {outcome} {failure.failure_class if failure else ''}: {record.state}")
         self._settle_meters(record, actual or {}, failure)
+        self._settle_money(record, outcome, chance)
+        self._tell_breakers(record, lease, outcome, failure)
         if failure is not None and failure.retry_after_s is not None:
             self.not_before[record.id] = self.time + failure.retry_after_s
         self._await_due(record)
@@ -193,6 +208,23 @@ class Simulation:
             self.meters[resource].redeclare(backlog.resources[resource], now=self.time)
         self.say(f"limit {resource} edited: {changes}")
 
+    def set_quota(self, tenant: TenantId, rate: float | None, burst: float, room: int | None) -> None:
+        """Change a tenant's own limits; what its bucket refilled until now is kept at the old rate."""
+        tenants = self.world.backlog.tenants
+        level = min(burst, Quota(tenants[tenant], self.now).level)
+        tenants[tenant] = replace(
+            tenants[tenant],
+            start_rate=rate,
+            start_burst=burst,
+            start_level=level,
+            start_level_at=self.now,
+            max_in_flight=room,
+        )
+        self.starts.pop(tenant, None)
+        if rate is not None:
+            self.starts[tenant] = Meter(rate, burst, level, self.time)
+        self.say(f"tenant {tenant} may start {rate}/s in bursts of {burst:g}, and have {room} in flight")
+
     def step_clock(self, back_s: float) -> None:
         self.skew -= back_s
         self.serial_s += 2 * back_s
@@ -210,9 +242,12 @@ class Simulation:
             claimed = self._less_cancelled(plan)
             backlog.carry_out(claimed)
             for start in claimed.starts:
-                self._begin(start)
+                self._begin(start, plan)
             again = plan.truncated or len(claimed.starts) < len(plan.starts)
             self.watch.after(snapshot, claimed, settled=not again)
+            for run in plan.broke:
+                backlog.killed.add(run)
+                self.say(f"run {run} has used up its money, and ends")
             promise(self.watch.plans < PLANS_MAX, "the planner is asked without end")
             if not again:
                 promise(
@@ -231,9 +266,11 @@ class Simulation:
             self.cancel(jobs[start.task])
         return replace(plan, starts=tuple(s for s in plan.starts if s not in gone))
 
-    def _begin(self, start: Start) -> None:
-        lease = self.ledger.start(start)
+    def _begin(self, start: Start, plan: Plan) -> None:
+        lease = self.ledger.start(start, now=self.now)
         record = self.ledger.tasks[start.task]
+        self.world.bank.reserve(start)
+        self.breakers.began(plan.probes, start.task, lease)
         self.say(f"task {record.id} started: attempt {record.attempts} lease {lease} worker {start.worker}")
         promise(
             self.time >= self.not_before.get(record.id, 0.0) - 1e-6,
@@ -247,7 +284,7 @@ class Simulation:
         if tenant in self.starts:
             self.starts[tenant].arrive(1.0, now=self.time, what=f"task {record.id} of tenant {tenant}")
             self.serial_s += 1.0 / self.starts[tenant].rate
-        self._execute(lease, draw_fate(record, self.world))
+        self._execute(lease, draw_fate(record, self.world, self.time))
 
     def _slowest_rate(self, resource: ResourceId) -> float:
         return 0.98 * self.world.backlog.resources[resource].rate or 1.0
@@ -276,6 +313,22 @@ class Simulation:
                 self.say(f"task {record.id} is ready")
 
         self.when_due(due_at, promote)
+
+    def _settle_money(self, record: Record, outcome: Outcome, chance: Random) -> None:
+        usage = {"input_uncached": chance.randint(0, 9_000), "output_visible": chance.randint(0, 2_000)}
+        elapsed_s = self.now - record.began_at
+        told = usage if chance.random() < 0.6 else {}
+        self.world.bank.settle(record.reservation, record.job.pricing, outcome, elapsed_s, told)
+        record.reservation = None
+
+    def _tell_breakers(self, record: Record, lease: LeaseId, outcome: Outcome, failure: Failure | None) -> None:
+        asked_s = None if failure is None else failure.retry_after_s
+        took_s = max(0.0, self.now - record.began_at)
+        call = Call(lease, verdict_of(outcome, failure), record.began_at, took_s, asked_s)
+        for resource, for_s in self.breakers.ended(record.job.needs, call, now=self.now).items():
+            self.serial_s += for_s
+            self.watch.wanted.pop(resource, None)
+            self.say(f"the breaker of limit {resource} opens for {for_s:.1f} s")
 
     def _settle_meters(self, record: Record, actual: dict[ResourceId, float], failure: Failure | None) -> None:
         for resource, amount in record.job.needs.items():

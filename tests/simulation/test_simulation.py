@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.simulation.ledger import Broken
+from tests.simulation.promises import Broken
 from tests.simulation.simulation import Failed, play
 from tests.simulation.story import shrink, tell
 from tests.simulation.worlds import Scale

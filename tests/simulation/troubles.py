@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from scheduler.policy.retry import Failure
+from scheduler.policy.run_gates import Kills
 from scheduler.policy.types import FailureClass, Outcome, PoolId, ResourceId, ResourceKind, TenantId
 from tests.simulation.ledger import Record
 from tests.simulation.worlds import SUBMITTING_S, Fault, World, source
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation
 
 MEND_AFTER_S = 30.0
+BUDGET_MAX = 60_000_000
 _CLASSES = (
     *[FailureClass.ERROR] * 4,
     FailureClass.OVERLOADED,
@@ -37,10 +39,12 @@ class Fate:
     repeats_after_s: float | None = None
 
 
-def draw_fate(record: Record, world: World) -> Fate:
-    """The fate of the attempt that just started."""
+def draw_fate(record: Record, world: World, now: float) -> Fate:
+    """The fate of the attempt that starts now."""
     chance = source(world.seed, "attempt", record.id, record.started)
     faults = world.scale.faults
+    if any(o.begins <= now < o.ends and o.resource in record.job.needs for o in world.outages):
+        return _draw_down(chance)
     fate = _draw_end(record, world, chance)
     if Fault.ESTIMATES in faults and chance.random() < 0.3:
         buckets = [r for r in record.job.needs if world.backlog.resources[r].kind is ResourceKind.TOKEN_BUCKET]
@@ -48,6 +52,14 @@ def draw_fate(record: Record, world: World) -> Fate:
     if Fault.REPEATS in faults and chance.random() < 0.1:
         fate = replace(fate, repeats_after_s=chance.uniform(0.0, 5.0))
     return fate
+
+
+def _draw_down(chance: Random) -> Fate:
+    """Its provider is down: it says so at once, or it says nothing."""
+    if chance.random() < 0.6:
+        after_s = chance.choice([None, None, 15.0])
+        return Fate(0.2, Outcome.FAILED, Failure(FailureClass.OVERLOADED, "unavailable", after_s))
+    return Fate(chance.uniform(2.0, 10.0), Outcome.TIMED_OUT, Failure(FailureClass.TIMEOUT, "no answer"))
 
 
 def _draw_end(record: Record, world: World, chance: Random) -> Fate:
@@ -77,6 +89,10 @@ def schedule_troubles(run: Simulation) -> None:
         Fault.EDITS: (6, _edit),
         Fault.CLOCK: (2, _step_clock),
         Fault.REPLAYS: (6, _replay),
+        Fault.QUOTAS: (3, _edit_quota),
+        Fault.BUDGETS: (6, _edit_budget),
+        Fault.RUNS: (3, _stop_run),
+        Fault.KILLS: (2, _kill),
     }
     for fault, (times, act) in kinds.items():
         if fault not in faults:
@@ -101,6 +117,11 @@ def _mend(run: Simulation, limits: dict[ResourceId, dict[str, float]], slots: di
         backlog.pools[pool] = replace(backlog.pools[pool], paused=False, slots=number)
     for tenant, view in backlog.tenants.items():
         backlog.tenants[tenant] = replace(view, suspended=False)
+    for budget in run.world.bank.accounts:
+        run.world.bank.allow(budget, None)
+    backlog.paused.clear()
+    backlog.killed.clear()
+    backlog.kills = None
     run.say("everything is mended")
 
 
@@ -167,3 +188,54 @@ def _replay(run: Simulation, chance: Random) -> None:
     records = sorted(run.ledger.tasks.values(), key=lambda record: record.id)
     if records:
         run.replay(chance.choice(records))
+
+
+def _edit_quota(run: Simulation, chance: Random) -> None:
+    tenant = chance.choice(sorted(run.world.backlog.tenants))
+    rate, burst = chance.choice([None, 0.5, 2.0, 8.0]), chance.choice([1.0, 5.0])
+    run.set_quota(tenant, rate, burst, chance.choice([None, 1, 2, 5]))
+
+
+def _edit_budget(run: Simulation, chance: Random) -> None:
+    """An edit, a top-up for a while, or a month that begins."""
+    bank = run.world.bank
+    luck, tenant = chance.random(), chance.choice(sorted(bank.of_tenant))
+    if luck < 0.3:
+        bank.open(tenant, chance.randint(0, BUDGET_MAX))
+        run.say(f"tenant {tenant} has another month")
+        return
+    budget = chance.choice(sorted([*bank.of_tenant.values(), *bank.of_run.values()]))
+    limit = bank.accounts[budget].limit
+    if luck < 0.6 or limit is None:
+        bank.allow(budget, chance.randint(0, BUDGET_MAX))
+        run.say(f"budget {budget} is edited to {bank.accounts[budget].limit}")
+        return
+    bank.allow(budget, limit + chance.randint(1, BUDGET_MAX))
+    run.say(f"budget {budget} is topped up to {bank.accounts[budget].limit}")
+    run.after(chance.uniform(1.0, 20.0), lambda: bank.allow(budget, limit))
+
+
+def _stop_run(run: Simulation, chance: Random) -> None:
+    """A run is paused or killed, and resumed."""
+    backlog = run.world.backlog
+    if not backlog.widths:
+        return
+    one, for_s = chance.choice(sorted(backlog.widths)), chance.uniform(1.0, 20.0)
+    stopped, verb = chance.choice([(backlog.paused, "paused"), (backlog.killed, "killed")])
+    stopped.add(one)
+    run.say(f"run {one} is {verb} for {for_s:.1f} s")
+    run.after(for_s, lambda: stopped.discard(one))
+
+
+def _kill(run: Simulation, chance: Random) -> None:
+    """Everything, a pool or a tenant is killed, and let go again."""
+    backlog, for_s = run.world.backlog, chance.uniform(1.0, 10.0)
+    pool, tenant = chance.choice(sorted(backlog.pools)), chance.choice(sorted(backlog.tenants))
+    kills = chance.choice([Kills(everything=True), Kills(pools=frozenset([pool])), Kills(tenants=frozenset([tenant]))])
+    backlog.kills = kills
+    run.say(f"killed for {for_s:.1f} s: {kills}")
+
+    def lift() -> None:
+        backlog.kills = None
+
+    run.after(for_s, lift)
