@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, Final, TypeVar
 
 import orjson
@@ -46,6 +47,7 @@ from scheduler.live.foresight import FORESIGHT
 from scheduler.policy.admission import Submission
 from scheduler.policy.calibration import Band
 from scheduler.policy.states import TERMINAL, TaskState
+from scheduler.policy.trace import TRACE_TAG, traced
 from scheduler.policy.types import PriorityClass, TaskId, TenantId
 from scheduler.reads.tasks import ID_MAX, PAGE_MAX, TaskDetail, TaskQuery, list_tasks, task_detail
 from scheduler.reads.why import why
@@ -84,7 +86,7 @@ async def submit_task(request: HttpRequest, body: SubmitIn) -> HttpResponse:
     """Take in one task. 200 instead of 202 when its key was used before for the same content."""
     caller = caller_of(request)
     check_pools(caller, {body.pool})
-    submission = body.submission()
+    submission = _traced(request, body.submission())
     if caller.tenant_id is None or KEY_HEADER in request.headers:
         return await in_thread(lambda: _submit_once(request, body, submission))
     accepted = await asyncio.wrap_future(GROUP_COMMIT.join(tenant_for_submit(caller, body.tenant), submission))
@@ -100,6 +102,12 @@ def _submit_once(request: HttpRequest, body: SubmitIn, submission: Submission) -
     if FORESIGHT.is_stale():
         FORESIGHT.look()
     return once_per_key(request, lambda: _accepted(tenant, submission, GROUP_COMMIT.submit(tenant, submission)))
+
+
+def _traced(request: HttpRequest, submission: Submission) -> Submission:
+    """The task as a part of the trace that its submitter is in, if it says so."""
+    header = request.headers.get(TRACE_TAG)
+    return submission if header is None else replace(submission, tags=traced(submission.tags, header))
 
 
 def _accepted(tenant: TenantId, submission: Submission, accepted: Accepted) -> tuple[int, AcceptedOut]:
@@ -119,7 +127,7 @@ def submit_tasks(request: HttpRequest, body: BatchIn) -> HttpResponse:
     caller = caller_of(request)
     tenant = tenant_for_submit(caller, body.tenant)
     check_pools(caller, {task.pool for task in body.tasks})
-    submissions = body.submissions()
+    submissions = [_traced(request, submission) for submission in body.submissions()]
 
     def act() -> tuple[int, BatchOut]:
         accepted = submit_batch(tenant, submissions)

@@ -80,6 +80,9 @@ class LeaseOut(Out):
     payload: Json
     upstream: dict[str, Any] | None = None
     tags: dict[str, str] | None = None
+    run: int | None = None
+    checkpoint: Json = None
+    trace: str | None = None
     max_output_tokens: int | None = None
 
 

@@ -29,6 +29,7 @@ from scheduler.engine.steps import Desk, StepReceipt, StepSide
 from scheduler.policy.payload import fault_in_json
 from scheduler.policy.retry import Failure
 from scheduler.policy.states import TaskState
+from scheduler.policy.trace import trace_of
 from scheduler.policy.types import FailureClass, LeasedTask, LeaseId, Outcome
 from scheduler.providers.usage import Usage
 from scheduler.services.settle import Report
@@ -113,6 +114,11 @@ class Context:
         self.run: int | None = leased.run
         self._running = running
         self._side = StepSide(leased, running.desk)
+
+    @property
+    def trace(self) -> str | None:
+        """The W3C `traceparent` that the task was submitted with."""
+        return trace_of(self.tags)
 
     @property
     def checkpoint(self) -> Any:

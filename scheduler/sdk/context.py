@@ -156,6 +156,12 @@ class TaskContext:
         return self._attempt.upstream
 
     @property
+    def trace(self) -> str | None:
+        """The W3C `traceparent` that the task was submitted with, to go on with; None without one."""
+        found: str | None = getattr(self._attempt, "trace", None)
+        return found
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """The names in `upstream` that have no success to show."""
         return self._attempt.missing

@@ -203,7 +203,8 @@ class Task:
     - `duration_hint`: how long it will take; `timeout`: how long an attempt may take.
     - `after`, `deps`: tasks to come after.
     - `resources`: amounts of shared limits, all taken before it starts.
-    - `tags`: `{"name": "value"}`. `labels`: what the worker must have, `{"gpu": "a100"}`.
+    - `tags`: `{"name": "value"}`; the tag `traceparent` puts the task into a trace.
+    - `labels`: what the worker must have, `{"gpu": "a100"}`.
     - `tenant`: whose work it is; an embedded scheduler makes one that is new.
     - `run`: the agent run that it is a step of; `effect="write"`: such steps of a run go one at a time.
     - `max_cost_usd`: what it may cost at most, where its pool prices its work.

@@ -30,6 +30,7 @@ class Job:
         self.deadline: float | None = said.get("deadline_at")
         self.degraded: bool = said.get("degraded", False)
         self.max_output_tokens: int | None = said.get("max_output_tokens")
+        self.trace: str | None = said.get("trace")
         self.tags: Mapping[str, str] = said.get("tags") or {}
         self.payload: Any = said.get("payload")
         self.upstream: dict[str, Any] = said.get("upstream") or {}

@@ -18,6 +18,7 @@ from scheduler.policy.admission import Admitted, Priced, Submission, admit
 from scheduler.policy.bounds import PoolBounds
 from scheduler.policy.graph import Links
 from scheduler.policy.states import TaskState
+from scheduler.policy.trace import untraced
 from scheduler.policy.types import DemandId, PoolId, TaskId, TenantId
 from scheduler.services.again import again
 from scheduler.services.arranging import UNTIED, Tie, Tied, store_ties, tie
@@ -287,7 +288,7 @@ def fingerprint(submission: Submission) -> bytes:
         "timeout_s": submission.timeout_s,
         "retry": None if submission.retry is None else [submission.retry.max_attempts, submission.retry.as_json()],
         "resources": dict(submission.resources),
-        "tags": dict(submission.tags or {}),
+        "tags": untraced(submission.tags or {}),
     }
     if submission.after or submission.group is not None or submission.join is not None:
         content["after"] = [[each.key, each.id, each.on] for each in submission.after]

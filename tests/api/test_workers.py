@@ -134,6 +134,22 @@ def test_a_worker_writes_under_its_current_lease_and_no_other(api: Api, rival: A
     assert api.get(f"/runs/{run}/checkpoint").json()["version"] == 1
 
 
+def test_a_worker_goes_on_with_the_trace_of_the_submitter(api: Api) -> None:
+    worker = register(api)
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    body = {"pool": "remote", "payload": 1, "key": "traced"}
+    first = api.post("/tasks", json=body, headers={"traceparent": trace}).json()
+    again = api.post("/tasks", json=body, headers={"traceparent": trace.replace("4b", "5b")}).json()
+    assert (again["id"], again["duplicate"]) == (first["id"], True)
+    [given] = lease(api, worker)
+    assert (given["trace"], given["tags"]) == (trace, {"traceparent": trace})
+    finish(api, [given])
+    api.post("/tasks/batch", json={"tasks": [{"pool": "remote", "payload": 1}]}, headers={"traceparent": "no trace"})
+    [given] = lease(api, worker)
+    assert "trace" not in given
+    finish(api, [given])
+
+
 def test_failures_are_retried_or_final_as_they_say(api: Api) -> None:
     worker = register(api)
     tasks = submit(api, 4, retry={"initial_backoff": 0.0})

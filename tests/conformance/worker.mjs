@@ -18,6 +18,7 @@ let worker = null;
 let draining = false;
 const held = new Map(); // lease id -> { lease, stop: function, stopped: bool }
 const reports = new Map(); // lease id -> message that was not acknowledged
+const riding = new Map(); // lease id -> messages that go along with the next poll
 const refusedOnce = new Set();
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -145,6 +146,7 @@ async function attempt(job) {
 function forget(leaseId) {
   held.delete(leaseId);
   reports.delete(leaseId);
+  riding.delete(leaseId);
 }
 
 function stop(leaseId) {
@@ -152,6 +154,7 @@ function stop(leaseId) {
 }
 
 function failForGood(leaseId, detail) {
+  riding.delete(leaseId);
   const message = { type: "fail", lease_id: leaseId, class: "permanent", message: detail };
   reports.set(leaseId, message);
   send(message);
@@ -280,6 +283,19 @@ async function call(path, body) {
   return { status: answer.status, body: answer.status === 204 ? null : await answer.json() };
 }
 
+let polling = false;
+// Small reports go along with the next poll while none is open; else each goes by itself at once.
+function reportOverHttp(message) {
+  const large = JSON.stringify(message).length > 65536;
+  if (polling || draining || large || riding.size >= 10) return deliver(message);
+  riding.set(message.lease_id, [...(riding.get(message.lease_id) ?? []), message]);
+}
+
+function settled(said) {
+  if (said.state || said.stale) forget(said.lease_id);
+  else failForGood(said.lease_id, said.detail);
+}
+
 async function deliver(message) {
   const { type, lease_id: leaseId, ...body } = message;
   for (let faults = 0; reports.get(leaseId) === message; faults += 1) {
@@ -313,11 +329,16 @@ async function keepLeases() {
 }
 
 async function runPolls() {
-  send = deliver;
+  send = reportOverHttp;
   keepLeases();
   for (let faults = 0; !(draining && held.size === 0); ) {
     try {
-      const free = slots - held.size;
+      const ended = [...riding.values()].flat();
+      const free = slots - held.size + riding.size;
+      if (draining) {
+        riding.clear();
+        ended.forEach(deliver);
+      }
       if (draining || free <= 0) {
         await sleep(20);
         continue;
@@ -329,7 +350,10 @@ async function runPolls() {
         else throw new Error(known.status);
       }
       const before = [...held.keys()];
-      const { status, body } = await call(`/workers/${worker}/lease?max=${free}&wait_s=1`, { held: before });
+      polling = true;
+      const asked = { held: before, ...(ended.length && { reports: ended }) };
+      const { status, body } = await call(`/workers/${worker}/lease?max=${free}&wait_s=1`, asked);
+      if (status === 200) body.settled?.forEach(settled);
       if (status === 404) worker = null;
       else if (status !== 200) throw new Error(status);
       else {
@@ -337,8 +361,10 @@ async function runPolls() {
         Object.keys(body.cancel).forEach((id) => stop(Number(id)));
         if (body.drain) drain();
       }
+      polling = false;
       faults = 0;
     } catch {
+      polling = false;
       faults += 1;
       await sleep(jitter(Math.min(5000, 100 * 2 ** Math.min(faults, 6))));
     }

@@ -39,6 +39,7 @@ class Attempt:
     pool: str = "llm"
     tenant: str = "acme"
     deadline: float | None = None
+    trace: str | None = None
     upstream: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     usage_so_far: Callable[[], Usage | None] | None = None

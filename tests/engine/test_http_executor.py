@@ -62,7 +62,13 @@ def header(head: str, name: str) -> str:
 
 def test_the_attempt_is_posted_signed_and_the_answer_is_its_result() -> None:
     attempt = Attempt(
-        timeout_s=5.0, task_id=7, lease_id=9, attempt=2, key="k", upstream={"a": {"state": "succeeded", "result": 1}}
+        timeout_s=5.0,
+        task_id=7,
+        lease_id=9,
+        attempt=2,
+        key="k",
+        upstream={"a": {"state": "succeeded", "result": 1}},
+        trace="00-4bf9",
     )
     result, server = posted(answer({"sum": 3}), {"x": [1, 2]}, attempt=attempt)
     assert isinstance(result, ExecutionResult), result
@@ -72,6 +78,7 @@ def test_the_attempt_is_posted_signed_and_the_answer_is_its_result() -> None:
     assert (body["task"], body["lease"], body["attempt"], body["key"]) == (7, 9, 2, "k")
     assert body["upstream"] == {"a": {"state": "succeeded", "result": 1}}
     assert (header(head, "cronoq-attempt"), header(head, "cronoq-lease")) == ("2", "9")
+    assert header(head, "traceparent") == "00-4bf9"
     assert header(head, "idempotency-key") == header(head, "webhook-id") == "cronoq-task-7"
     signed = f"cronoq-task-7.{header(head, 'webhook-timestamp')}.".encode() + server.raw[0]
     digest = base64.b64encode(hmac.new(SECRET.encode(), signed, hashlib.sha256).digest()).decode()

@@ -76,6 +76,10 @@ class AttemptContext(Protocol):
         """
 
     @property
+    def trace(self) -> str | None:
+        """The W3C `traceparent` that the task was submitted with; None without one."""
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """The names in `upstream` that have no success to show."""
 

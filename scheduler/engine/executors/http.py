@@ -79,6 +79,8 @@ class HttpExecutor:
             "cronoq-attempt": str(ctx.attempt),
             "cronoq-lease": str(ctx.lease_id),
         }
+        if ctx.trace is not None:
+            headers["traceparent"] = ctx.trace
         bytes_max = self._config.response_bytes_max
         return await post(
             self._client, self._config.url, body, headers, timeout_s=timeout_s, answer_bytes_max=bytes_max

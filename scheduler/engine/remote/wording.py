@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import orjson
+
 from scheduler.engine.remote.seats import News
 from scheduler.policy.remote import Given
+from scheduler.policy.trace import TRACE_TAG, trace_of
 from scheduler.protocol.messages import lease_text
 
 
@@ -34,6 +37,8 @@ def lease_message(given: Given) -> str:
         head["run"] = task.run
     if task.max_output_tokens is not None:
         head["max_output_tokens"] = task.max_output_tokens
+    if task.tags is not None and TRACE_TAG in task.tags:
+        head["trace"] = trace_of(orjson.loads(task.tags))
     texts = {"upstream": task.upstream, "checkpoint": task.checkpoint, "tags": task.tags}
     return lease_text(head, payload=task.payload or "null", **texts)
 
