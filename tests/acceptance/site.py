@@ -65,13 +65,18 @@ class Site:
     @contextmanager
     def web(self) -> Iterator[Web]:
         """One web process, answering."""
-        port = free_port()
-        daphne = [sys.executable, "-m", "daphne", "--bind", "127.0.0.1", "--port", str(port)]
-        command = [*daphne, "cronoq_app.asgi:application"]
-        with running(command, self.folder / f"web-{port}", environ=self.environ(port)) as program:
-            web = Web(port)
-            wait_until(lambda: status_of(f"{web.url}/healthz") == 200, timeout_s=60, what=f"the web: {program.text()}")
+        with self.web_coming_up() as (web, program):
+            web.wait_until_up(program)
             yield web
+
+    @contextmanager
+    def web_coming_up(self) -> Iterator[tuple[Web, Running]]:
+        """One web process, just started."""
+        web = Web(free_port())
+        daphne = [sys.executable, "-m", "daphne", "--bind", "127.0.0.1", "--port", str(web.port)]
+        command = [*daphne, "cronoq_app.asgi:application"]
+        with running(command, self.folder / f"web-{web.port}", environ=self.environ(web.port)) as program:
+            yield web, program
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,10 @@ class Web:
     def url(self) -> str:
         """Where it is, without a slash at the end."""
         return f"http://127.0.0.1:{self.port}"
+
+    def wait_until_up(self, program: Running) -> None:
+        """Wait until it answers."""
+        wait_until(lambda: status_of(f"{self.url}/healthz") == 200, timeout_s=60, what=f"the web: {program.text()}")
 
     def call(self, method: str, path: str, body: object = None, *, token: str) -> tuple[int, Any]:
         """One call of the REST API; the status and the decoded answer."""

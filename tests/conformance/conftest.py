@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -27,6 +26,7 @@ from scheduler.models import Lease, Pool, Worker
 from scheduler.services.tenants import add_tenant
 from scheduler.services.tokens import create_token, forget_tokens
 from tests.support import database
+from tests.support.line import Line
 from tests.support.processes import ROOT, Running, environment, running
 from tests.support.server import running_server
 from tests.support.waiting import wait_until
@@ -38,70 +38,6 @@ FAULTY = pytest.mark.parametrize("kind", ["python", "node-poll"], indirect=True,
 """For what goes wrong outside a worker: both languages and both ways to be connected, not each with each."""
 SCRIPT = Path(__file__).parent / "worker.mjs"
 POOL = "remote"
-
-
-class Line:
-    """A TCP line to the server that a test cuts or stalls. It goes on to wherever `target` is."""
-
-    def __init__(self, target: int) -> None:
-        self.target = target
-        self._open = threading.Event()
-        self._open.set()
-        self._pairs: list[tuple[socket.socket, socket.socket]] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        """Where it begins."""
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-
-    def cut(self) -> None:
-        """Break every connection; new ones are let through."""
-        pairs, self._pairs = self._pairs, []
-        for each in (end for pair in pairs for end in pair):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-
-    @contextmanager
-    def stalled(self) -> Iterator[None]:
-        """Let nothing through in either direction, and no connection end."""
-        self._open.clear()
-        try:
-            yield
-        finally:
-            self._open.set()
-
-    def close(self) -> None:
-        """End."""
-        self._listener.close()
-        self.cut()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            self._open.wait()
-            try:
-                far = socket.create_connection(("127.0.0.1", self.target))
-            except OSError:
-                near.close()
-                continue
-            self._pairs.append((near, far))
-            for ends in ((near, far), (far, near)):
-                threading.Thread(target=self._carry, args=ends, daemon=True).start()
-
-    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(65_536):
-                self._open.wait()
-                sink.sendall(data)
-        for each in (source, sink):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        source.close()
 
 
 @dataclass(slots=True)

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from scheduler.models import Attempt, Pool, Worker
-from tests.conformance.conftest import FAULTY, TTL_S, Line, Site, port_of
+from tests.conformance.conftest import FAULTY, TTL_S, Site, port_of
+from tests.support.line import Line
 from tests.support.server import running_server
 from tests.support.waiting import wait_until
 
@@ -264,11 +265,11 @@ def test_a_worker_that_an_operator_drains_finishes_and_goes(site: Site, kind: st
 @FAULTY
 def test_a_server_that_is_restarted_costs_no_attempt(site: Site, kind: str, line: Line) -> None:
     with ExitStack() as server, ExitStack() as workers:
-        line.target = port_of(server.enter_context(running_server(site.database_url)))
+        line.targets = [port_of(server.enter_context(running_server(site.database_url)))]
         workers.enter_context(site.worker(kind, url=line.url))
         [task] = site.submit({"do": "sleep", "seconds": 3.0})
         site.wait_for_renewal(task)
-        line.target = port_of(site.url)
+        line.targets = [port_of(site.url)]
         server.close()
         ended = site.ended(task)
         assert (ended["state"], ended["attempts"]) == ("succeeded", 1)
