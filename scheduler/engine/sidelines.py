@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from scheduler.engine.bookkeeper import Bookkeeper
 from scheduler.engine.forecaster import Forecaster
 from scheduler.engine.herald import Herald
 from scheduler.engine.operator import Operator
@@ -27,6 +28,7 @@ class Sidelines:
         self._herald = Herald(engine)
         self._postman = Postman(engine)
         self._operator = Operator(engine)
+        self._bookkeeper = Bookkeeper(engine)
 
     def steps(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """One round of each, by name."""
@@ -36,6 +38,7 @@ class Sidelines:
             "events": self._herald.once,
             "webhooks": self._postman.once,
             "operations": self._operator.once,
+            "sums": self._bookkeeper.once,
         }
 
     def hurry(self) -> None:
@@ -48,4 +51,5 @@ class Sidelines:
         self._forecaster.close()
         self._herald.close()
         self._operator.close()
+        self._bookkeeper.close()
         await self._postman.close()

@@ -16,7 +16,7 @@ from scheduler.models.fairness import ClassCredit, FairClock, FairCounter
 from scheduler.models.forecasts import ForecastLog, ForecastState, LearnedDuration, Snapshot
 from scheduler.models.graphs import TaskEdge, TaskGroup
 from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
-from scheduler.models.money import Alert, Budget, BurnMark, LedgerEntry, Price, TopUp
+from scheduler.models.money import Alert, Budget, BurnMark, LedgerEntry, Price, SpendingDay, SpendingMark, TopUp
 from scheduler.models.operations import Operation, OperationItem
 from scheduler.models.people import BoundAccount, SignInCount
 from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
@@ -78,6 +78,8 @@ __all__ = [
     "SetAside",
     "SignInCount",
     "Snapshot",
+    "SpendingDay",
+    "SpendingMark",
     "Task",
     "TaskCount",
     "TaskDelta",

@@ -193,3 +193,39 @@ class Alert(models.Model):
             # store/sql/alerts.sql: read_alerts
             Index(name="alert_by_tenant", fields=["tenant_id", "-id"]),
         ]
+
+
+class SpendingDay(models.Model):
+    """What was spent on something in a day, up to `spending_mark`: sums of the ledger. Amounts are nano-dollars.
+
+    `scope_id` 0: of everybody, by days in UTC; else of a tenant, by days in the zone that it had when they were summed
+    up. `by` says what of (`tenant`, `pool`, `kind`, `model`, `class`), and `what` names one, by id where it has one.
+    """
+
+    pk = models.CompositePrimaryKey("scope_id", "day", "by", "what")
+    scope_id = models.BigIntegerField()
+    day = models.DateField()
+    by = models.CharField(max_length=6)
+    what = models.CharField(max_length=200)
+    cost_nano = models.BigIntegerField()
+    charge_nano = models.BigIntegerField()
+    waste_nano = models.BigIntegerField()
+    successes = models.BigIntegerField()
+
+    class Meta:
+        db_table = "spending_day"
+
+
+class SpendingMark(models.Model):
+    """Up to which entry of the ledger the days are summed up, and up to which they are next: one row.
+
+    `end_xid` is the first transaction that had not begun to write when `end_id` was set.
+    """
+
+    id = models.SmallIntegerField(primary_key=True)
+    summed_id = models.BigIntegerField(default=0, db_default=0)
+    end_id = models.BigIntegerField(default=0, db_default=0)
+    end_xid = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        db_table = "spending_mark"

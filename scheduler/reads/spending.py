@@ -141,6 +141,9 @@ class Part:
         return -(-self.cost // self.successes) if self.successes else None
 
 
+_NOTHING: Final = Part("", 0, 0, 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Spending:
     """What was spent in a time: all of it, day by day (those without too), and by what `BY` names, the dearest first.
@@ -154,19 +157,31 @@ class Spending:
     cut: frozenset[str]
 
 
-def spending(starts_at: float, ends_at: float, *, zone: str, tenant: TenantId | None = None) -> Spending:
-    """What was spent in [starts_at, ends_at), of a tenant or of all. At most `DAYS_MAX` days are told apart."""
-    rows = load_spending(starts=starts_at, ends=ends_at, zone=zone, tenant=tenant, parts_max=PARTS_MAX + 1)
+def spending(starts_at: float, now: float, *, zone: str, tenant: TenantId | None = None) -> Spending:
+    """What was spent from `starts_at` until now, of a tenant by the days of its zone or of all by those of UTC.
+
+    At most `DAYS_MAX` days are told apart.
+    """
     found: dict[str, list[Part]] = {}
-    for row in rows:
+    for row in load_spending(starts=starts_at, zone=zone, tenant=tenant, parts_max=PARTS_MAX + 1):
         found.setdefault(row.by, []).append(_part(row))
     spent_on = {part.what: part for part in found.get("day", [])}
-    days = [(day, spent_on.get(day.isoformat(), Part("", 0, 0, 0, 0))) for day in _days(starts_at, ends_at, zone)]
+    days = [(day, spent_on.get(day.isoformat(), _NOTHING)) for day in _days(starts_at, now, zone)]
     return Spending(
-        total=found["total"][0],
+        total=_sum(found.get("day", [])),
         days=days,
         by={name: found.get(name, [])[:PARTS_MAX] for name in BY},
         cut=frozenset(name for name in BY if len(found.get(name, [])) > PARTS_MAX),
+    )
+
+
+def _sum(parts: Sequence[Part]) -> Part:
+    return Part(
+        "",
+        cost=sum(part.cost for part in parts),
+        charged=sum(part.charged for part in parts),
+        waste=sum(part.waste for part in parts),
+        successes=sum(part.successes for part in parts),
     )
 
 

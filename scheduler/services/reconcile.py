@@ -8,9 +8,12 @@ from __future__ import annotations
 from django.db import transaction
 
 from scheduler.services.changes import Author, record
+from scheduler.services.summing import begin_anew, find_discord
 from scheduler.store import accounts
 from scheduler.store import money as store
 from scheduler.store.accounts import Drift
+
+__all__ = ["Drift", "find_discord", "find_drift", "make_sums_anew", "repair"]
 
 
 def find_drift() -> list[Drift]:
@@ -34,3 +37,10 @@ def repair(found: list[Drift], *, actor: str, reason: str = "") -> list[Drift]:
             author = Author(actor, "system", reason)
             record(author, "budget.repair", f"budget:{drift.budget}", before=before, after=after)
     return still
+
+
+def make_sums_anew(*, actor: str, reason: str = "") -> None:
+    """Throw away the sums of days, to be made again from the ledger."""
+    with transaction.atomic():
+        begin_anew()
+        record(Author(actor, "system", reason), "sums.repair", "sums", before=None, after=None)

@@ -9,6 +9,7 @@ import orjson
 
 from scheduler.policy.types import TenantId
 from scheduler.store import queries
+from scheduler.store.sums import load_summed
 
 _SQL: Final = queries.load("spending.sql")
 
@@ -70,8 +71,8 @@ def load_spenders(*, name: str, sort: str, place: Place | None, rows_max: int) -
 class PartRow(NamedTuple):
     """What was spent on a part, in nano-dollars.
 
-    `by` says of what it is one: `total`, `day`, `tenant`, `pool`, `kind`, `model` (empty: the time of workers), `class`
-    (the number of a class; -1: not known).
+    `by` says of what it is one: `day`, `tenant` (of everybody's alone), `pool`, `kind`, `model` (empty: the time of
+    workers), `class` (the number of a class; -1: not known). Each of them has all that was spent.
     """
 
     by: str
@@ -82,10 +83,13 @@ class PartRow(NamedTuple):
     successes: int
 
 
-def load_spending(*, starts: float, ends: float, zone: str, tenant: TenantId | None, parts_max: int) -> list[PartRow]:
-    """What was spent in [starts, ends), by the days of a zone and by everything else: at most so many parts of each."""
-    params = {"starts": starts, "ends": ends, "zone": zone, "tenant": tenant, "parts_max": parts_max}
-    return [PartRow(*row) for row in queries.fetch(_SQL["read_spending"], params)]
+def load_spending(*, starts: float, zone: str, tenant: TenantId | None, parts_max: int) -> list[PartRow]:
+    """What was spent from `starts` on, by the days of a zone and by everything else: at most so many parts of each.
+
+    For everybody (`tenant` None) the zone has to be UTC: the sums of everybody's days are of that.
+    """
+    params = {"starts": starts, "zone": zone, "tenant": tenant, "parts_max": parts_max, "summed": load_summed()}
+    return [PartRow(*row) for row in queries.fetch_anew(_SQL["read_spending"], params)]
 
 
 class AlertTold(NamedTuple):

@@ -59,6 +59,7 @@ def cost(request: HttpRequest) -> HttpResponse:
         owner = tenant_detail(slug, None) if (slug := request.GET.get("tenant", "")) else None
     except NotFound as fault:
         return missing(request, fault.detail, near_at=reverse("ops:cost"))
+    by = by if owner is None or by != "tenant" else ""
     zone = "UTC" if owner is None else owner.time_zone
     now = read_clock()
     found = spending(_start(now, days, zone), now, zone=zone, tenant=None if owner is None else owner.id)

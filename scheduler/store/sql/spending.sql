@@ -90,34 +90,61 @@ SELECT (SELECT json_agg(json_build_array(a.scope, a.scope_id, a.threshold, a.lim
         LEFT JOIN budget b ON b.scope = 'run' AND b.scope_id = r.id)::text;
 
 -- name: read_spending
--- What was spent in [starts, ends): all of it, by the days of a time zone, and by everything that cost is known by, in one
--- reading. A success counts once, with the first line of its attempt. Of each kind of part the dearest come first, and
--- only so many; days come whole.
-WITH entry AS (
-    SELECT (e.at AT TIME ZONE %(zone)s)::date AS day, e.tenant_id, e.pool_id, e.kind, coalesce(e.model, '') AS model,
-           coalesce(e.priority, -1) AS priority, e.provider_cost_nano AS cost, e.tenant_charge_nano AS charge,
+-- What was spent from a moment on: all of it, by the days of a zone, and by everything that cost is known by, in one
+-- reading. Whole days that are summed up come from the sums; the ledger has the rest: what is not summed up yet, and the
+-- first day if it is no whole one. `summed` is where the sums ended a moment ago: a plan that knows it reads the end of
+-- the ledger alone. Of each kind of part the dearest come first, and only so many; days come whole.
+WITH since AS (
+    SELECT to_timestamp(%(starts)s) AS at, coalesce((SELECT summed_id FROM spending_mark WHERE id = 1), 0) AS summed,
+           (to_timestamp(%(starts)s) AT TIME ZONE %(zone)s)::date AS first_day,
+           (to_timestamp(%(starts)s) AT TIME ZONE %(zone)s)::date
+           = ((to_timestamp(%(starts)s) - interval '1 microsecond') AT TIME ZONE %(zone)s)::date AS is_torn
+),
+unsummed AS (
+    SELECT e.* FROM ledger_entry e, since s
+    WHERE e.id > %(summed)s AND e.id > s.summed AND e.at >= s.at
+      AND (%(tenant)s::bigint IS NULL OR e.tenant_id = %(tenant)s)
+    UNION ALL
+    SELECT e.* FROM ledger_entry e, since s
+    WHERE s.is_torn AND e.id <= s.summed AND e.at >= s.at AND e.at < ((s.first_day + 1)::timestamp AT TIME ZONE %(zone)s)
+      AND (%(tenant)s::bigint IS NULL OR e.tenant_id = %(tenant)s)
+),
+entry AS (
+    SELECT (e.at AT TIME ZONE %(zone)s)::date AS day, e.tenant_id::text AS tenant, e.pool_id::text AS pool, e.kind,
+           coalesce(e.model, '') AS model, coalesce(e.priority, -1)::text AS class,
+           e.provider_cost_nano AS cost, e.tenant_charge_nano AS charge,
            CASE WHEN e.outcome = 'waste' THEN e.provider_cost_nano ELSE 0 END AS waste,
            CASE WHEN e.outcome = 'success' AND (e.line = 0 OR NOT EXISTS (
                SELECT FROM ledger_entry o WHERE o.lease_id = e.lease_id AND o.line < e.line)) THEN 1 ELSE 0 END AS success
-    FROM ledger_entry e
-    WHERE e.at >= to_timestamp(%(starts)s) AND e.at < to_timestamp(%(ends)s)
-      AND (%(tenant)s::bigint IS NULL OR e.tenant_id = %(tenant)s)
+    FROM unsummed e
 ),
 part AS (
-    SELECT CASE grouping(day, tenant_id, pool_id, kind, model, priority)
+    SELECT CASE grouping(day, tenant, pool, kind, model, class)
                WHEN 31 THEN 'day' WHEN 47 THEN 'tenant' WHEN 55 THEN 'pool' WHEN 59 THEN 'kind' WHEN 61 THEN 'model'
-               WHEN 62 THEN 'class' ELSE 'total' END AS by,
-           day, tenant_id, pool_id, kind, model, priority, coalesce(sum(cost), 0)::bigint AS cost,
-           coalesce(sum(charge), 0)::bigint AS charge, coalesce(sum(waste), 0)::bigint AS waste,
-           coalesce(sum(success), 0)::bigint AS successes
-    FROM entry
-    GROUP BY GROUPING SETS ((day), (tenant_id), (pool_id), (kind), (model), (priority), ())
+               ELSE 'class' END AS by,
+           coalesce(day::text, tenant, pool, kind, model, class) AS what, sum(cost) AS cost, sum(charge) AS charge,
+           sum(waste) AS waste, sum(success) AS successes
+    FROM entry GROUP BY GROUPING SETS ((day), (tenant), (pool), (kind), (model), (class))
+    UNION ALL
+    SELECT CASE WHEN grouping(d.day) = 0 THEN 'day' ELSE d.by END, coalesce(d.day::text, d.what), sum(d.cost_nano),
+           sum(d.charge_nano), sum(d.waste_nano), sum(d.successes)
+    FROM spending_day d, since s
+    WHERE d.scope_id = coalesce(%(tenant)s::bigint, 0)
+      AND d.day >= CASE WHEN s.is_torn THEN s.first_day + 1 ELSE s.first_day END
+    -- Each way of telling cost apart has all of it; a day is the sum of one of them.
+    GROUP BY GROUPING SETS ((d.by, d.what), (d.by, d.day)) HAVING grouping(d.day) = 1 OR d.by = 'class'
 ),
-ranked AS (SELECT p.*, row_number() OVER (PARTITION BY p.by ORDER BY p.cost DESC, p.successes DESC) AS place FROM part p)
-SELECT r.by, coalesce(r.day::text, t.slug, q.name, r.kind, r.model, r.priority::text, ''), r.cost, r.charge, r.waste,
-       r.successes
-FROM ranked r LEFT JOIN tenant t ON t.id = r.tenant_id LEFT JOIN pool q ON q.id = r.pool_id
-WHERE r.by = 'day' OR r.place <= %(parts_max)s
+whole AS (
+    SELECT by, what, sum(cost)::bigint AS cost, sum(charge)::bigint AS charge, sum(waste)::bigint AS waste,
+           sum(successes)::bigint AS successes
+    FROM part GROUP BY by, what
+),
+ranked AS (SELECT w.*, row_number() OVER (PARTITION BY w.by ORDER BY w.cost DESC, w.successes DESC, w.what) AS place FROM whole w)
+SELECT r.by, CASE r.by WHEN 'tenant' THEN (SELECT t.slug FROM tenant t WHERE t.id = r.what::bigint)
+                       WHEN 'pool' THEN (SELECT p.name FROM pool p WHERE p.id = r.what::bigint) ELSE r.what END,
+       r.cost, r.charge, r.waste, r.successes
+FROM ranked r
+WHERE (r.by = 'day' OR r.place <= %(parts_max)s) AND (r.by <> 'tenant' OR %(tenant)s::bigint IS NULL)
 ORDER BY r.by, r.place;
 
 -- name: read_top_burns
