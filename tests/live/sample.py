@@ -200,6 +200,7 @@ def body(seq: int = 1000, **changes: Any) -> dict[str, Any]:
                 spender("acme", burn=4_350_000_000, spent=812_060_000_000),
             ],
         },
+        "tally": {"runs": 38, "dead": 1000, "operations": 2},
         **changes,
     }
 
@@ -210,7 +211,7 @@ def quiet_body(seq: int = 1000) -> dict[str, Any]:
     totals = dict.fromkeys(body()["totals"], 0) | {"oldest_waiting_s": None}
     nothing: dict[str, list[Any]] = {"pools": [], "resources": [], "failures": [], "workers": []}
     nothing["spending"] = []
-    return {**body(seq), "totals": totals, "history": history, **nothing}
+    return {**body(seq), "totals": totals, "history": history, "tally": {}, **nothing}
 
 
 def moved(body: dict[str, Any], by_s: float) -> dict[str, Any]:
