@@ -25,13 +25,16 @@ from scheduler.policy.scene import Scene
 
 NICENESS: Final = 10
 """Whatever runs tasks goes before what looks ahead."""
+PROCESSOR_S_MAX: Final = 60.0
+"""A look that takes longer is given up: whoever asked would wait for it and go by what was foretold before."""
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 class Ahead:
     """The process, started when it is first needed and again when it ended. Asked by one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, processor_s_max: float = PROCESSOR_S_MAX) -> None:
+        self._processor_s_max = processor_s_max
         self._process: subprocess.Popen[bytes] | None = None
         self._asked = threading.Lock()
         self._closed = False
@@ -66,7 +69,7 @@ class Ahead:
         if self._closed:
             raise EOFError("closed")
         if self._process is None:
-            command = [sys.executable, "-m", __spec__.name]
+            command = [sys.executable, "-m", __spec__.name, str(self._processor_s_max)]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=ROOT)  # noqa: S603 - our own module
         return self._process
@@ -82,8 +85,8 @@ class LookedInVain(Exception):
     """Nothing was foretold; the next time may go well."""
 
 
-def main() -> None:
-    """Answer scenes with forecasts until the pipe ends."""
+def main(processor_s_max: float) -> None:
+    """Answer scenes with forecasts until the pipe ends, or until one takes longer than that."""
     # Ctrl-C reaches all processes of a terminal; this one is for its engine to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICENESS)
@@ -95,10 +98,12 @@ def main() -> None:
         except EOFError:
             return
         began = time.process_time()
+        signal.setitimer(signal.ITIMER_VIRTUAL, processor_s_max)  # its signal ends the process
         forecast = foretell(scene, learned, draw=chance.random)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         pickle.dump((forecast, time.process_time() - began), sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
         sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
-    main()
+    main(float(sys.argv[1]))

@@ -56,6 +56,13 @@ def test_one_that_is_killed_costs_a_forecast_and_is_started_again(ahead: Ahead) 
     assert pid_of(ahead) != before
 
 
+def test_a_look_that_takes_too_long_is_given_up() -> None:
+    hasty = Ahead(processor_s_max=0.001)
+    with pytest.raises(LookedInVain, match="has ended"):
+        hasty.foretell(busy(), learned())
+    hasty.close()
+
+
 def test_a_closed_one_is_not_started_again(ahead: Ahead) -> None:
     ahead.foretell(busy(), learned())
     ahead.close()
@@ -64,7 +71,7 @@ def test_a_closed_one_is_not_started_again(ahead: Ahead) -> None:
 
 
 def test_it_ends_when_whoever_started_it_is_gone() -> None:
-    command = [sys.executable, "-m", "scheduler.engine.ahead"]
+    command = [sys.executable, "-m", "scheduler.engine.ahead", "60"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT)
     assert process.stdin is not None
     process.stdin.close()
