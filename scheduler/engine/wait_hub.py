@@ -1,7 +1,7 @@
 """Lets many clients wait for tasks to end at the price of one query per tick for all of them.
 
 One hub per event loop. It decides when to look: every `TICK_S` while somebody waits, sooner when attempts end in a
-process that we hear of. It must never hold a database connection while nobody waits.
+process that we hear of, less often when a look takes long. It must never hold a database connection while nobody waits.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from django.db import DatabaseError, connection
 from scheduler.engine.db_thread import close_connection
 from scheduler.engine.doorbell import on_settled
 from scheduler.errors import Unavailable
-from scheduler.policy.states import TERMINAL, TaskState
+from scheduler.policy.states import TaskState
 from scheduler.policy.types import TaskId
-from scheduler.reads.tasks import states_of
+from scheduler.reads.tasks import ended_of
 
 logger = logging.getLogger(__name__)
 
 TICK_S: Final = 0.05
 GAP_S: Final = 0.005
 """Between two looks at least, however often attempts end."""
+RESTS: Final = 4.0
+"""A look is followed by a rest of so many times what it took, so that thousands who wait cost a fifth of a thread."""
+REST_MAX_S: Final = 0.5
 RETRY_S: Final = 0.5
 """Between looks while the database does not answer."""
 WAITED_FOR_MAX: Final = 10_000
@@ -81,9 +84,11 @@ class WaitHub:
         try:
             while self._waiters:
                 self._rung.clear()
+                began_s = self._loop.time()
                 pause_s = await self._look()
+                took_s = self._loop.time() - began_s
                 if self._waiters:
-                    await self._pause(pause_s)
+                    await self._pause(pause_s, rest_s=min(REST_MAX_S, max(GAP_S, RESTS * took_s)))
         finally:
             off()
             self._watch = None
@@ -93,7 +98,7 @@ class WaitHub:
         """Answer those whose tasks have ended; returns how long to pause."""
         wanted = list(self._waiters)
         try:
-            states = await self._loop.run_in_executor(self._thread, _states, wanted)
+            states = await self._loop.run_in_executor(self._thread, _ended, wanted)
         except DatabaseError as error:
             logger.warning("waiting tasks cannot be looked up: %s", error)
             return RETRY_S
@@ -101,16 +106,15 @@ class WaitHub:
             logger.exception("waiting tasks cannot be looked up")
             return RETRY_S
         for task, state in states.items():
-            if state in TERMINAL:
-                for waiter in self._waiters.get(task, ()):
-                    if not waiter.done():
-                        waiter.set_result(state)
+            for waiter in self._waiters.get(task, ()):
+                if not waiter.done():
+                    waiter.set_result(state)
         return TICK_S
 
-    async def _pause(self, pause_s: float) -> None:
-        await asyncio.sleep(GAP_S)
+    async def _pause(self, pause_s: float, *, rest_s: float) -> None:
+        await asyncio.sleep(rest_s)
         try:
-            async with asyncio.timeout(pause_s - GAP_S):
+            async with asyncio.timeout(pause_s - rest_s):
                 await self._rung.wait()
         except TimeoutError:
             return
@@ -121,9 +125,9 @@ class WaitHub:
             self._loop.call_soon_threadsafe(self._rung.set)
 
 
-def _states(tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
+def _ended(tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
     try:
-        return states_of(tasks)
+        return ended_of(tasks)
     except DatabaseError:
         connection.close()
         raise

@@ -128,6 +128,11 @@ def states_of(tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
     return store.load_states(tasks)
 
 
+def ended_of(tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
+    """How these tasks ended; those that have not, and unknown ones, are missing from the answer."""
+    return store.load_ended(tasks)
+
+
 def _row(task: TaskId, tenant: TenantId | None) -> TaskRow:
     rows = store.load([task], tenant=tenant) if 0 < task <= ID_MAX else []
     if not rows:

@@ -151,7 +151,16 @@ def load_result(task: TaskId) -> str | None:
 
 def load_states(tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
     """Where these tasks stand."""
-    rows = queries.fetch(_SQL["read_states"], {"tasks": list(tasks)})
+    return _states("read_states", tasks)
+
+
+def load_ended(tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
+    """How those of these tasks ended that have ended."""
+    return _states("read_ended", tasks)
+
+
+def _states(statement: str, tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
+    rows = queries.fetch(_SQL[statement], {"tasks": queries.array(tasks)})
     return {TaskId(task): TaskState(state) for task, state in rows}
 
 

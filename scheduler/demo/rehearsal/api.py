@@ -5,13 +5,14 @@ Decides what to do with an answer that nobody expected: it ends the rehearsal wi
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any, Final
 
-import httpx2 as httpx
+from scheduler.demo.rehearsal.loopback import loopback_client
 
 TIMEOUT_S: Final = 90.0
-CONNECTIONS_MAX: Final = 2_500
-"""Each session that waits for its answer has a connection open."""
+CLIENTS: Final = 64
+"""Each session that waits has a connection open, and a client looks through all of its own with every request."""
 
 
 class RehearsalFailed(Exception):
@@ -22,17 +23,13 @@ class Api:
     """Calls under `/api/v1`."""
 
     def __init__(self, url: str, token: str) -> None:
-        self._http = httpx.AsyncClient(
-            base_url=f"{url}/api/v1",
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=TIMEOUT_S,
-            trust_env=False,
-            limits=httpx.Limits(max_connections=CONNECTIONS_MAX),
-        )
+        base_url, headers = f"{url}/api/v1", {"Authorization": f"Bearer {token}"}
+        self._clients = [loopback_client(TIMEOUT_S, base_url=base_url, headers=headers) for _ in range(CLIENTS)]
+        self._next = cycle(self._clients)
 
     async def ask(self, method: str, path: str, body: object | None = None) -> tuple[int, Any]:
         """The status and the decoded answer, whatever they are."""
-        answer = await self._http.request(method, path, json=body)
+        answer = await next(self._next).request(method, path, json=body)
         return answer.status_code, answer.json() if answer.content else None
 
     async def call(self, method: str, path: str, body: object | None = None) -> Any:
@@ -44,4 +41,5 @@ class Api:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        for client in self._clients:
+            await client.aclose()

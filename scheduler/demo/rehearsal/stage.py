@@ -21,6 +21,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 
 from scheduler.demo.rehearsal.api import Api, RehearsalFailed
+from scheduler.demo.rehearsal.loopback import loopback_client
 from scheduler.demo.rehearsal.programs import Program
 from scheduler.policy.declarations import SCOPES
 from scheduler.services.tokens import create_token
@@ -129,14 +130,14 @@ async def _read(file: Path) -> str:
 
 async def _answers(url: str) -> bool:
     try:
-        async with httpx.AsyncClient(timeout=5.0, trust_env=False) as http:
+        async with loopback_client(5.0) as http:
             return (await http.get(url)).is_success
     except httpx.HTTPError:
         return False
 
 
 async def _fetch(url: str, body: object | None = None) -> Any:
-    async with httpx.AsyncClient(timeout=10.0, trust_env=False) as http:
+    async with loopback_client(READY_TIMEOUT_S) as http:
         answer = await (http.get(url) if body is None else http.post(url, json=body))
         answer.raise_for_status()
         return answer.json()

@@ -12,8 +12,7 @@ import os
 import signal
 from typing import Any, Final
 
-import httpx2 as httpx
-
+from scheduler.demo.rehearsal.loopback import loopback_client
 from scheduler.engine.executors.base import Permanent, Retryable
 
 PAYMENTS: Final = "REHEARSAL_PAYMENTS"
@@ -52,7 +51,7 @@ async def refund(ctx: Any, payload: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _pay(key: str, order: object) -> Any:
-    async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as http:
+    async with loopback_client(TIMEOUT_S) as http:
         answer = await http.post(
             f"{os.environ[PAYMENTS]}/refunds", json={"order": order}, headers={"Idempotency-Key": key}
         )

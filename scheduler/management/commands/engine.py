@@ -21,6 +21,8 @@ class Command(BaseCommand):
     """Plan and run work until SIGINT or SIGTERM; a second one hands running work back instead of waiting for it."""
 
     help = "Run one engine."
+    # It serves no routes: looking through them is most of its start, and what a restart after a crash waits for.
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options."""

@@ -52,7 +52,12 @@ SELECT payload::text FROM task_payload WHERE task_id = %(task)s;
 SELECT result::text FROM task_result WHERE task_id = %(task)s;
 
 -- name: read_states
-SELECT id, state FROM task WHERE id = ANY(%(tasks)s);
+SELECT id, state FROM task WHERE id = ANY(%(tasks)s::bigint[]);
+
+-- name: read_ended
+-- Those of thousands that somebody waits for which have ended; most have not.
+SELECT id, state FROM task
+WHERE id = ANY(%(tasks)s::bigint[]) AND state NOT IN ('blocked', 'scheduled', 'ready', 'retrying', 'running');
 
 -- name: attempts_of_task
 SELECT a.lease_id, a.number, a.worker_id::text, extract(epoch FROM a.started_at)::float8,
