@@ -12,7 +12,7 @@ import pytest
 
 from scheduler.demo.rehearsal import payments, tickets
 from scheduler.demo.rehearsal.campaign_cast import CAMPAIGN_STARTS, SESSIONS, TENANTS, cast, steps
-from scheduler.demo.rehearsal.figures import jain
+from scheduler.demo.rehearsal.figures import costs, jain
 from scheduler.demo.rehearsal.progress import Progress
 from scheduler.demo.rehearsal.promises import Promise, Verdict, minutes
 
@@ -41,6 +41,7 @@ def test_figures() -> None:
     assert jain([2.0, 2.0, 2.0]) == pytest.approx(1.0)
     assert jain([1.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
     assert jain([0.0, 0.0]) == 0.0
+    assert [name for name, _ in costs()] == ["processor seconds", "load of the machine"]
 
 
 @pytest.mark.parametrize("scale", [0.02, 0.3, 1.0])

@@ -29,6 +29,7 @@ from scheduler.demo.rehearsal.campaign_cast import (
     steps,
 )
 from scheduler.demo.rehearsal.campaign_promises import judge
+from scheduler.demo.rehearsal.figures import costs
 from scheduler.demo.rehearsal.progress import Progress
 from scheduler.demo.rehearsal.promises import Verdict
 from scheduler.demo.rehearsal.stage import Stage, stage
@@ -179,6 +180,7 @@ async def play(folder: Path, scale: float, seed: int, progress: Progress) -> Ver
         await campaign.set_up()
         progress.step(f"{len(sessions):,} sessions of {len({s.tenant for s in sessions})} tenants arrive")
         await campaign.play()
+        took_s = progress.elapsed_s
         progress.step("looking at what happened")
         promises, facts = await judge(campaign)
-    return Verdict("campaign", STORY, promises, facts, progress.elapsed_s)
+    return Verdict("campaign", STORY, promises, (*facts, *costs()), took_s)

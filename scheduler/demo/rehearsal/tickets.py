@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from scheduler.demo.rehearsal.api import RehearsalFailed
 from scheduler.demo.rehearsal.beside import beside
+from scheduler.demo.rehearsal.figures import costs
 from scheduler.demo.rehearsal.progress import Progress
 from scheduler.demo.rehearsal.promises import Promise, Verdict
 from scheduler.demo.rehearsal.stage import Stage, stage
@@ -190,9 +191,10 @@ async def play(folder: Path, scale: float, seed: int, progress: Progress) -> Ver
         await story.set_up()
         progress.step(f"{count:,} tickets come in")
         await story.play()
+        took_s = progress.elapsed_s
         progress.step("looking at what happened")
         promises, facts = await _judge(story)
-    return Verdict("tickets", STORY, promises, facts, progress.elapsed_s)
+    return Verdict("tickets", STORY, promises, (*facts, *costs()), took_s)
 
 
 async def _judge(story: Tickets) -> tuple[tuple[Promise, ...], tuple[tuple[str, str], ...]]:
