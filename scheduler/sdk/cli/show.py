@@ -163,10 +163,12 @@ def limits(found: Sequence[Mapping[str, Any]]) -> Table:
 def top(body: Mapping[str, Any]) -> RenderableType:
     """The live view: totals, pools and limits, from the picture that the console shows."""
     totals = body.get("totals", {})
+    later = totals.get("scheduled", 0)
     head = Text.assemble(
         ("cronoq", "bold"),
         f"  {totals.get('running', 0):,} running  {totals.get('waiting', 0):,} waiting  ",
-        f"{totals.get('scheduled', 0):,} later  {totals.get('started_per_s', 0):g} started/s  ",
+        f"{later:,} later  " if later else "",
+        f"{totals.get('started_per_s', 0):.1f} started/s  ",
         f"{totals.get('failed_per_min', 0):g} failed/min  oldest {duration(totals.get('oldest_waiting_s'))}",
     )
     return Group(head, Text(), pools(body.get("pools", ())), Text(), limits(body.get("resources", ())))
@@ -176,10 +178,10 @@ def pools(found: Sequence[Mapping[str, Any]]) -> Table:
     """Pools: how busy, who waits, and what keeps them from starting more."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("pool")
-    table.add_column("slots")
+    table.add_column("slots", no_wrap=True)
     for column in (*CLASSES, "started/s"):
         table.add_column(column, justify="right")
-    table.add_column("oldest", justify="right")
+    table.add_column("oldest", justify="right", no_wrap=True)
     table.add_column("bound by")
     for each in found:
         waiting = each.get("waiting", {})
@@ -189,7 +191,7 @@ def pools(found: Sequence[Mapping[str, Any]]) -> Table:
             Text(str(each.get("name"))) + (Text(" ") + state("paused") if each.get("state") == "paused" else Text()),
             Text.assemble(bar(running / slots if slots else 0.0), f" {running}/{slots}"),
             *(f"{waiting.get(label, 0):,}" for label in CLASSES),
-            f"{each.get('started_per_s', 0):g}",
+            f"{each.get('started_per_s', 0):.1f}",
             duration(each.get("oldest_waiting_s")),
             escape(str(bound.get("text") or "–")),
         )
