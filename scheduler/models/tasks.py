@@ -61,6 +61,13 @@ class Task(models.Model):
                 fields=["pool_id", "priority", "tenant_id", "demand_id", "latest_start", "id"],
                 condition=Q(state="ready", latest_start__isnull=False),
             ),
+            # store/sql/dispatch.sql: read_control. For statements that say that a priority is not below 0 alone:
+            # the front of one lane is to be found by `task_ready_by_deadline`, whatever the statistics say.
+            Index(
+                name="task_ready_by_pressure",
+                fields=["pool_id", "priority", "latest_start", "id"],
+                condition=Q(state="ready", latest_start__isnull=False, priority__gte=0),
+            ),
             # store/sql/promote.sql: promote_due
             Index(name="task_due", fields=["due_at", "id"], condition=Q(state__in=["scheduled", "retrying"])),
             # store/sql/dispatch.sql: read_control; store/sql/missing.sql: end_overdue, overdue_blocked

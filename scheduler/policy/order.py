@@ -15,6 +15,8 @@ from scheduler.policy.types import PriorityClass, TaskView
 URGENCY_WINDOW_MIN_S: Final = 5.0
 """Urgency of a deadline begins at least this long before the latest start."""
 
+PRESSING_MAX: Final = 100
+"""Of each pool and class, a plan sees so many tasks whose deadlines press most, whatever the turn of their lanes."""
 
 FIXED_POINTS: Final = 100_000.0
 """What puts a fixed start, when its time has come, before everything that has no promise."""

@@ -11,6 +11,7 @@ import orjson
 
 from scheduler.policy.fixed_starts import HELD_AFTER_S, HOLD_MAX_S
 from scheduler.policy.lanebook import LaneBook
+from scheduler.policy.order import PRESSING_MAX, URGENCY_WINDOW_MIN_S
 from scheduler.policy.run_gates import Kills
 from scheduler.policy.types import (
     BudgetId,
@@ -136,11 +137,9 @@ def promote_due(tasks_max: int) -> int:
 
 
 def load_control(*, fresh_s: float, mark: int) -> Control:
-    """Pools, what runs, workers seen within `fresh_s`, and what changed about the lanes, at one moment.
-
-    Of runs what was moved since this `mark`.
-    """
+    """Pools, what runs, workers seen within `fresh_s`, what changed about lanes, and about runs since this `mark`."""
     params = {"fresh_s": fresh_s, "held_after_s": HELD_AFTER_S, "held_ahead_s": HOLD_MAX_S, "mark": mark}
+    params |= {"pressing_max": PRESSING_MAX, "window_min_s": URGENCY_WINDOW_MIN_S}
     row = queries.fetch_one(_SQL["read_control"], params)
     assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
     now, due_at, miss_at, pools, in_flight, near, workers, arrivals, folds, kills, always, probing, *of_runs = row

@@ -11,6 +11,7 @@ import pytest
 
 from scheduler.policy import lanegroups
 from scheduler.policy.lanebook import LaneBook, Look, Read
+from scheduler.policy.order import URGENCY_WINDOW_MIN_S
 from scheduler.policy.plan import make_plan
 from scheduler.policy.types import (
     FairCounter,
@@ -23,6 +24,7 @@ from scheduler.policy.types import (
     Snapshot,
     Start,
     TaskId,
+    TaskView,
     TenantId,
 )
 from tests.policy.backlog import Backlog
@@ -57,12 +59,17 @@ def seen(backlog: Backlog, book: LaneBook, now: float) -> tuple[Snapshot, Look |
     """What a plan sees that reads only what the book says."""
     whole = backlog.snapshot(now)
     running = {pool: view.running for pool, view in whole.pools.items()}
-    book.always = [key for key, tasks in backlog.deadlines.items() if tasks]
+    book.always = [key for key, tasks in backlog.deadlines.items() if any(presses(each, now) for each in tasks)]
     look = book.look({pool: view.slots - running[pool] for pool, view in whole.pools.items()})
     if look is None:
         return replace(whole, lanes=()), None
     read = {key: backlog.window(key, look.width) for key in look.keys if key in backlog.lanes}
     return replace(whole, lanes=(*read.values(), *look.unread), tenants={**whole.tenants, **look.strangers}), look
+
+
+def presses(view: TaskView, now: float) -> bool:
+    """Whether the deadline of a task puts it before others by now."""
+    return view.latest_start is not None and view.latest_start - now < max(URGENCY_WINDOW_MIN_S, view.expected_s)
 
 
 def as_read(snapshot: Snapshot) -> Read:

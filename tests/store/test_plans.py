@@ -21,6 +21,7 @@ FOLLOWERS: dict[str, Any] = dict.fromkeys(_FOLLOWERS.split(), "{}")
 
 
 CONTROL = {"fresh_s": 15.0, "held_after_s": 60.0, "held_ahead_s": 60.0, "mark": 1}
+CONTROL |= {"pressing_max": 100, "window_min_s": 5.0}
 
 
 RUNS: dict[str, Any] = {"states": ["active"], "above": 0, "below": 9, "rows_max": 10}
@@ -51,7 +52,7 @@ def many_tasks() -> None:
 
 
 WALKED: list[tuple[str, str, dict[str, Any], str]] = [
-    ("dispatch.sql", "read_control", CONTROL, "task_ready_by_deadline"),
+    ("dispatch.sql", "read_control", CONTROL, "task_ready_by_pressure"),
     ("dispatch.sql", "read_all_lanes", {}, "task_ready_by_lane"),
     ("dispatch.sql", "read_control", CONTROL, "task_due"),
     ("dispatch.sql", "read_control", CONTROL, "task_start_by"),

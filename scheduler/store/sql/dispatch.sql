@@ -76,29 +76,40 @@ SELECT
     (SELECT last_value FROM task_fold_seq),
     -- What was killed beside single runs.
     (SELECT json_agg(json_build_array(k.scope, k.scope_id)) FROM kill_epoch k WHERE k.lifted_at IS NULL)::text,
-    -- Lanes that every plan looks at: those with a deadline, and those for whose head something is set aside.
+    -- Lanes that every plan looks at: those of the deadlines that press most, so many of each pool and class, and those for
+    -- whose head something is set aside. A deadline that does not press yet is in nobody's way.
+    -- `priority >= 0` is always so: it tells the optimizer which index this is about (see the index).
     (SELECT json_agg(json_build_array(lane.pool_id, lane.priority, lane.tenant_id, lane.demand_id))
      FROM (
-        (WITH RECURSIVE hop AS (
-            (SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id
+        (WITH RECURSIVE seat AS (
+            (SELECT t.pool_id, t.priority
              FROM task t
-             WHERE t.state = 'ready' AND t.latest_start IS NOT NULL
-             ORDER BY t.pool_id, t.priority, t.tenant_id, t.demand_id
+             WHERE t.state = 'ready' AND t.latest_start IS NOT NULL AND t.priority >= 0
+             ORDER BY t.pool_id, t.priority, t.latest_start, t.id
              LIMIT 1)
             UNION ALL
-            SELECT n.pool_id, n.priority, n.tenant_id, n.demand_id
-            FROM hop h
+            SELECT n.pool_id, n.priority
+            FROM seat s
             CROSS JOIN LATERAL (
-                SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id
+                SELECT t.pool_id, t.priority
                 FROM task t
-                WHERE t.state = 'ready' AND t.latest_start IS NOT NULL
-                  AND (t.pool_id, t.priority, t.tenant_id, t.demand_id)
-                      > (h.pool_id, h.priority, h.tenant_id, h.demand_id)
-                ORDER BY t.pool_id, t.priority, t.tenant_id, t.demand_id
+                WHERE t.state = 'ready' AND t.latest_start IS NOT NULL AND t.priority >= 0
+                  AND (t.pool_id, t.priority) > (s.pool_id, s.priority)
+                ORDER BY t.pool_id, t.priority, t.latest_start, t.id
                 LIMIT 1
             ) n
         )
-        SELECT * FROM hop)
+        SELECT DISTINCT near.pool_id, near.priority, near.tenant_id, near.demand_id
+        FROM seat s
+        CROSS JOIN LATERAL (
+            SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id, t.latest_start, t.expected_s
+            FROM task t
+            WHERE t.state = 'ready' AND t.latest_start IS NOT NULL AND t.priority >= 0
+              AND t.pool_id = s.pool_id AND t.priority = s.priority
+            ORDER BY t.latest_start, t.id
+            LIMIT %(pressing_max)s
+        ) near
+        WHERE near.latest_start < clock_timestamp() + make_interval(secs => greatest(%(window_min_s)s, near.expected_s)))
         UNION ALL
         SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id
         FROM set_aside a JOIN task t ON t.id = a.task_id AND t.state || '' = 'ready'
