@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
@@ -10,7 +11,8 @@ from pydantic import Field
 
 from scheduler.api.access import OPERATE_ALL
 from scheduler.api.answers import In, Out, moment, respond
-from scheduler.api.fields import PROBLEMS, Number, Problem, Whole
+from scheduler.api.fields import PROBLEMS, Number, Problem, Text, Whole
+from scheduler.api.tenant_schemas import QuotaIn
 from scheduler.api.threads import in_pool
 from scheduler.policy.calibration import Band
 from scheduler.policy.preview import Change
@@ -35,6 +37,7 @@ class ResourcePreviewIn(In):
     burst: Number | None = None
     permits: Whole | None = None
     margin: Number | None = None
+    ceilings: dict[Text, Number] | None = Field(None, description="Parts of the burst that a class must leave")
 
 
 class TenantPreviewIn(In):
@@ -42,6 +45,12 @@ class TenantPreviewIn(In):
 
     weight: Number | None = None
     suspended: bool | None = None
+    quota: QuotaIn | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """What was given that can change a wait, by the names of the service."""
+        limits = {} if self.quota is None else self.quota.by_name()
+        return ({} if self.weight is None else {"weight": self.weight}) | limits
 
 
 class BandOut(Out):
@@ -103,8 +112,8 @@ def post_resource_preview(request: HttpRequest, name: str, body: ResourcePreview
 )
 @in_pool
 def post_tenant_preview(request: HttpRequest, slug: str, body: TenantPreviewIn) -> HttpResponse:
-    """What another weight, or a suspension, would do to a tenant's waits and to those of all."""
-    return respond(200, _present(preview_tenant(slug, weight=body.weight, suspended=body.suspended)))
+    """What another weight, other limits, or a suspension, would do to a tenant's waits and to those of all."""
+    return respond(200, _present(preview_tenant(slug, body.changes(), suspended=body.suspended)))
 
 
 def _present(found: Previewed) -> PreviewOut:

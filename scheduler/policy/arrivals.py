@@ -6,21 +6,23 @@ resembles the present.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from scheduler.policy.scene import Arrival
-from scheduler.policy.types import LaneKey
+from scheduler.policy.types import DemandId, LaneKey, PoolId, PriorityClass, TenantId
 
 BIN_S: Final = 5.0
 BINS: Final = 180
-LIKE_THE_PRESENT: Final = 2
-"""Bins that are compared with the present."""
-CANDIDATES: Final = 3
+CANDIDATES: Final = 12
+"""Stretches of which the one is taken whose first bin followed one most like the last."""
 AMOUNTS_KEPT: Final = 64
+LANES_MAX: Final = 256
+LANES_SAVED: Final = 32
+AMOUNTS_SAVED: Final = 8
 CHUNKS_MAX: Final = 8
 """Arrivals of one lane in one bin come in at most this many pieces."""
 
@@ -50,15 +52,66 @@ class ArrivalRecord:
             self.began_at = now
             self.current = {}
             return
+        if now - self.began_at >= BIN_S:
+            self._forget()
         while now - self.began_at >= BIN_S:
             self.bins.append(self.current)
             self.current = {}
             self.began_at += BIN_S
 
+    def _forget(self) -> None:
+        """Lanes come and go, as runs do: what those asked for that are no longer in the record is dropped."""
+        if len(self.amounts) > LANES_MAX:
+            came = self.totals()
+            self.amounts = {lane: known for lane, known in self.amounts.items() if lane in came}
+
+    def as_json(self) -> dict[str, object]:
+        """What `from_json` reads: the bins of the lanes to which most came, and a few of the amounts of each."""
+        came = self.totals()
+        lanes = sorted(came, key=lambda lane: (-came[lane], lane))[:LANES_SAVED]
+        return {
+            "began_at": self.began_at,
+            "bins": len(self.bins),
+            "lanes": [
+                [
+                    *lane,
+                    [[n, bin_[lane]] for n, bin_ in enumerate(self.bins) if lane in bin_],
+                    list(self.amounts.get(lane, ()))[-AMOUNTS_SAVED:],
+                ]
+                for lane in lanes
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> ArrivalRecord:
+        """What `as_json` wrote."""
+        record = cls(began_at=body["began_at"])
+        record.bins.extend({} for _ in range(body["bins"]))
+        for pool, priority, tenant, demand, bins, amounts in body["lanes"]:
+            lane = LaneKey(PoolId(pool), PriorityClass(priority), TenantId(tenant), DemandId(demand))
+            for n, tasks in bins:
+                record.bins[n][lane] = tasks
+            for each, expected_s in amounts:
+                record.note_amounts(lane, tuple(each), expected_s)
+        return record
+
     def surge(self, lane: LaneKey) -> int:
         """The most that came within two bins: how many may come at once."""
         counts = [bin_.get(lane, 0) for bin_ in (*self.bins, self.current)]
         return max((a + b for a, b in pairwise(counts)), default=sum(counts))
+
+    def busiest(self) -> int:
+        """The most that came to all lanes within two bins."""
+        totals = [sum(bin_.values()) for bin_ in (*self.bins, self.current)]
+        return max((a + b for a, b in pairwise(totals)), default=sum(totals))
+
+    def totals(self) -> dict[LaneKey, int]:
+        """How many came to each lane over the record."""
+        found: dict[LaneKey, int] = defaultdict(int)
+        for bin_ in (*self.bins, self.current):
+            for lane, tasks in bin_.items():
+                found[lane] += tasks
+        return found
 
     def per_s(self, lane: LaneKey) -> float:
         """Mean arrivals per second over the record."""
@@ -69,12 +122,11 @@ class ArrivalRecord:
     def imagine(self, now: float, *, draw: Callable[[], float]) -> Iterator[Arrival]:
         """Arrivals from `now` on without end, by one stretch of the record. None while the record is short."""
         bins = list(self.bins)
-        if len(bins) <= LIKE_THE_PRESENT or not any(bins):
+        if len(bins) <= 1 or not any(bins):
             return
         totals = [sum(bin_.values()) for bin_ in bins]
-        present = sum(totals[-LIKE_THE_PRESENT:])
-        starts = [LIKE_THE_PRESENT + int(draw() * (len(bins) - LIKE_THE_PRESENT)) for _ in range(CANDIDATES)]
-        at = min(starts, key=lambda n: abs(sum(totals[n - LIKE_THE_PRESENT : n]) - present))
+        starts = [1 + int(draw() * (len(bins) - 1)) for _ in range(CANDIDATES)]
+        at = min(starts, key=lambda n: abs(totals[n - 1] - totals[-1]))
         begins = now
         while True:
             yield from sorted(self._chunks(bins[at % len(bins)], begins, draw), key=lambda a: a.at)

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf, sqrt
+from math import ceil, inf, sqrt
 from typing import Final
 
 from scheduler.policy.calibration import HORIZON_S, Band, Track
@@ -29,6 +29,11 @@ RUNS: Final = 5
 COARSE_AFTER: Final = 64
 POINTS: Final = 24
 SURGE_MAX: Final = 512
+SURGES: Final = (0.15, 1.0)
+"""Parts of the busiest ten seconds that are tried on top of what waits."""
+WAYPOINTS: Final = 8
+PROBE: Final = -1
+"""Label of a task that only asks when it would start."""
 _ERROR: Final = Failure(FailureClass.ERROR, "imagined")
 
 Point = tuple[int, float, float]
@@ -96,23 +101,28 @@ def foretell(scene: Scene, learned: Learned, *, draw: Callable[[], float], runs:
     """Look ahead from a scene. Pools about which too little is known are left out.
 
     1. choose the lanes to follow; the others of a class and demand become one;
-    2. let one more task stand behind each lane, and a newcomer's behind each class;
-    3. run forward `runs` times, and once more with a surge of arrivals at the end of each lane;
+    2. let a probe stand behind each lane, and a newcomer's behind each class: it asks and takes nothing;
+    3. run forward `runs` times, and once more for each part of a surge of arrivals to all lanes, by the first chance;
     4. read off when each place of each lane started and take quantiles.
     """
     crowd = condense(scene, learned)
-    lanes, scene = crowd.lanes, crowd.scene
+    lanes = crowd.lanes
     if not lanes:
         return Forecast(scene.now, {}, {}, {}, {})
-    ahead = {lane: sum(w.number for w in scene.waiting.get(lane, ())) for lane in lanes}
-    probed = _with_probes(scene, learned, dict.fromkeys(lanes, 1), draw)
-    wanted = {lane: ahead[lane] + 1 for lane in lanes}
-    found = [_look_ahead(probed, learned, crowd, wanted, draw) for _ in range(runs)]
-    surges = {lane: 1 + min(SURGE_MAX, learned.arrivals.surge(lane)) for lane in lanes}
-    surged = _with_probes(scene, learned, surges, draw)
-    surge = _look_ahead(surged, learned, crowd, {lane: ahead[lane] + surges[lane] for lane in lanes}, draw)
+    ahead = {lane: sum(w.number for w in crowd.scene.waiting.get(lane, ())) for lane in lanes}
+    none = dict.fromkeys(lanes, 0)
+    chances = [Chance(draw) for _ in range(runs)]
+    found = [_look_ahead(learned, crowd, ahead, none, chance) for chance in chances]
+    surge = _surge(learned, crowd)
+    more = {part: {lane: round(part * number) for lane, number in surge.items()} for part in SURGES}
+    surged = [(extra, _look_ahead(learned, crowd, ahead, extra, chances[0])) for extra in more.values()]
     curves = {
-        lane: _curve(ahead[lane], [f[lane] for f in found], surge[lane], learned.track(lane.pool, lane.priority))
+        lane: _curve(
+            ahead[lane],
+            [f[lane] for f in found],
+            [(extra[lane], starts[lane]) for extra, starts in surged],
+            learned.track(lane.pool, lane.priority),
+        )
         for lane in lanes
     }
     return Forecast(
@@ -125,14 +135,50 @@ def foretell(scene: Scene, learned: Learned, *, draw: Callable[[], float], runs:
     )
 
 
-def _with_probes(scene: Scene, learned: Learned, numbers: Mapping[LaneKey, int], draw: Callable[[], float]) -> Scene:
-    """The scene with so many more tasks at the end of each lane."""
+class Chance:
+    """Numbers to draw that can be drawn again, so that two runs differ by what is different in them."""
+
+    def __init__(self, draw: Callable[[], float]) -> None:
+        self._draw = draw
+        self._arrivals: list[float] = []
+        self._rest: list[float] = []
+
+    def streams(self) -> tuple[Callable[[], float], Callable[[], float]]:
+        """From the first number on: one stream for arrivals, one for all else."""
+        return self._again(self._arrivals), self._again(self._rest)
+
+    def _again(self, tape: list[float]) -> Callable[[], float]:
+        place = 0
+
+        def draw() -> float:
+            nonlocal place
+            if place == len(tape):
+                tape.append(self._draw())
+            place += 1
+            return tape[place - 1]
+
+        return draw
+
+
+def _surge(learned: Learned, crowd: Crowd) -> dict[LaneKey, int]:
+    """How many may come to each lane at once: the busiest ten seconds of the record, by the mean mix of it."""
+    came: dict[LaneKey, float] = defaultdict(float)
+    for lane, tasks in learned.arrivals.totals().items():
+        came[crowd.merged.get(lane, lane)] += tasks
+    part = min(SURGE_MAX, learned.arrivals.busiest()) / max(1.0, sum(came.values()))
+    return {lane: max(1, round(came[lane] * part)) if lane.tenant != NEWCOMER else 0 for lane in crowd.lanes}
+
+
+def _with_probes(scene: Scene, learned: Learned, extra: Mapping[LaneKey, int], draw: Callable[[], float]) -> Scene:
+    """The scene with so many more tasks at the end of each lane, and a probe behind them."""
     waiting = dict(scene.waiting)
-    for lane, number in numbers.items():
+    for lane, number in extra.items():
         amounts, expected_s = learned.arrivals.typical(lane, draw=draw)
         if len(amounts) != len(scene.demands[lane.demand].resources):
             amounts, expected_s = _like_the_others(scene, lane)
-        waiting[lane] = (*waiting.get(lane, ()), Waiting(scene.now, amounts, expected_s, number=number))
+        probe = Waiting(scene.now, amounts, expected_s, label=PROBE)
+        more = (probe._replace(number=number, label=0),) if number else ()
+        waiting[lane] = (*waiting.get(lane, ()), *more, probe)
     return replace(scene, waiting=waiting)
 
 
@@ -148,14 +194,17 @@ Starts = list[tuple[int, float]]
 
 
 def _look_ahead(
-    scene: Scene, learned: Learned, crowd: Crowd, wanted: Mapping[LaneKey, int], draw: Callable[[], float]
+    learned: Learned, crowd: Crowd, ahead: Mapping[LaneKey, int], extra: Mapping[LaneKey, int], chance: Chance
 ) -> dict[LaneKey, Starts]:
-    """Run forward until each lane has started as many tasks as wanted, or to the horizon."""
-    service = _Service(learned, draw)
+    """Run forward until what waits in each lane, so many more and a probe have started, or to the horizon."""
+    come, draw = chance.streams()
+    scene = _with_probes(crowd.scene, learned, extra, draw)
+    wanted = {lane: ahead[lane] + number + 1 for lane, number in extra.items()}
+    service = _Service(scene, learned, draw)
     flights = tuple(f._replace(ends_at=service.end_of(f, scene.now)) for f in scene.in_flight)
     run = Forward(
         replace(scene, in_flight=flights),
-        crowd.followed(learned.arrivals.imagine(scene.now, draw=draw)),
+        crowd.followed(learned.arrivals.imagine(scene.now, draw=come)),
         draw=draw,
         serve=service.serve,
         coarse_after=COARSE_AFTER,
@@ -182,8 +231,8 @@ def _look_ahead(
 class _Service:
     """Durations and failures to draw from."""
 
-    def __init__(self, learned: Learned, draw: Callable[[], float]) -> None:
-        self._learned, self._draw = learned, draw
+    def __init__(self, scene: Scene, learned: Learned, draw: Callable[[], float]) -> None:
+        self._scene, self._learned, self._draw = scene, learned, draw
         self._by_expected = {pool for pool in learned.durations if learned.expects_well(pool)}
         self._tables = {
             pool: (learned.multiples[pool] if pool in self._by_expected else durations).table()
@@ -199,6 +248,8 @@ class _Service:
 
     def serve(self, job: Job, _now: float) -> Served:
         """How an attempt may go. The mean of many varies less than one."""
+        if job.label == PROBE:
+            return Served(0.0, actual=dict.fromkeys(self._scene.demands[job.lane.demand].resources, 0.0))
         pool = job.lane.pool
         table = self._tables.get(pool)
         runs_s = job.runs_s
@@ -223,19 +274,33 @@ class _Service:
         return None
 
 
-def _curve(ahead: int, runs: list[Starts], surge: Starts, track: Track) -> Curve:
+def _curve(ahead: int, runs: list[Starts], surged: list[tuple[int, Starts]], track: Track) -> Curve:
     points: list[Point] = []
     for place in _places(ahead + 1):
         times = sorted(_reached(starts, place) for starts in runs)
         points.append((place, _quantile(times, 0.5), _quantile(times, 0.9)))
     last, p50_s, p90_s = points[-1]
-    base_s = _reached(surge, last)
-    if surge and p90_s < inf and base_s < inf:
-        for place in _places(surge[-1][0]):
-            if place > last:
-                more_s = max(0.0, _reached(surge, place) - base_s)
-                points.append((place, p50_s + more_s, p90_s + more_s))
+    if p90_s < inf:
+        more = _longer(last, _reached(runs[0], last), surged)
+        points += [(place, p50_s + more_s, p90_s + more_s) for place, more_s in more]
     return Curve(ahead, tuple(points), track)
+
+
+def _longer(last: int, base_s: float, surged: list[tuple[int, Starts]]) -> list[tuple[int, float]]:
+    """How much later than the last place those behind it start.
+
+    The end of a surge is where so many have come everywhere. On the way there, others' surge is only partly there: a
+    place starts no later than in the run in which all of it is, nor than in proportion.
+    """
+    found = [(last, 0.0)]
+    for extra, starts in surged:
+        (before, before_s), end, end_s = found[-1], last + extra, _reached(starts, last + extra) - base_s
+        if end <= before or not end_s < inf:
+            continue
+        for place in sorted({before + ceil((end - before) * n / WAYPOINTS) for n in range(1, WAYPOINTS + 1)}):
+            line_s = before_s + (end_s - before_s) * (place - before) / (end - before)
+            found.append((place, max(found[-1][1], min(line_s, _reached(starts, place) - base_s))))
+    return found[1:]
 
 
 def _places(last: int) -> list[int]:

@@ -145,10 +145,10 @@ class Forward:
 
     def _job(self, lane: LaneKey, ready_at: float, what: Arrival | Waiting, count: int) -> Job:
         self.last_id += 1
-        runs_s, label = (what.runs_s, what.label) if isinstance(what, Arrival) else (what.expected_s, 0)
+        runs_s = what.runs_s if isinstance(what, Arrival) else what.expected_s
         cost = what.expected_s * count
         return Job(
-            TaskId(self.last_id), lane, ready_at, what.amounts, cost, what.latest_start, runs_s, label, count=count
+            TaskId(self.last_id), lane, ready_at, what.amounts, cost, what.latest_start, runs_s, what.label, count=count
         )
 
     def _let_in(self, lane: LaneKey, ready_at: float, what: Arrival | Waiting, *, ahead: int = 0) -> None:

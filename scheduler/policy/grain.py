@@ -91,7 +91,7 @@ class Grain:
         kept: list[Job] = []
         for job in jobs:
             before = kept[-1] if kept else None
-            if before is None or before.count + job.count > self.size or before.attempts or job.attempts:
+            if before is None or before.count + job.count > self.size or _moves_alone(before) or _moves_alone(job):
                 kept.append(job)
             else:
                 _absorb(before, job)
@@ -103,6 +103,11 @@ class Grain:
 def width_max(room: int | None, size: int) -> int:
     """How many of a group may run at once where there is room for so many in all (None: no bound)."""
     return size if room is None else max(1, min(size, room // PARTS_MIN))
+
+
+def _moves_alone(job: Job) -> bool:
+    """What was tried is somewhere in its attempts; what is labelled is looked for."""
+    return job.attempts > 0 or job.label != 0
 
 
 def _absorb(job: Job, other: Job) -> None:

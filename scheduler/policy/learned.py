@@ -106,7 +106,7 @@ class Learned:
         return failing is not None and failing.attempts >= STARTS_MIN
 
     def as_json(self) -> dict[str, object]:
-        """What `from_json` reads. Arrivals are left out: they are seen again soon, and would be most of it."""
+        """What `from_json` reads. Arrivals are left out: their record has a form of its own."""
         return {
             "durations": [[pool, d.as_json()] for pool, d in self.durations.items()],
             "multiples": [[pool, d.as_json()] for pool, d in self.multiples.items()],

@@ -1,6 +1,7 @@
 """Decides what an edit would do to the waits of the work that is there: the forecast of now, with the edit and without.
 
-Both look ahead from one scene and with the same chance, so that what differs is the edit's doing. Nothing is changed.
+Both look ahead from one scene and with the same chance, and let the same work go on to come as it did lately, so that
+what differs is the edit's doing. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from scheduler.policy.calibration import Band
+from scheduler.policy.declarations import QuotaSettings
 from scheduler.policy.forecast import Forecast, foretell
 from scheduler.policy.learned import Learned, Seat
 from scheduler.policy.limits import capacity
+from scheduler.policy.quotas import Quota
 from scheduler.policy.scene import Scene
-from scheduler.policy.types import PoolId, ResourceId, ResourceKind, TenantId
+from scheduler.policy.types import PoolId, PriorityClass, ResourceId, ResourceKind, TenantId, TenantView
 
 RUNS: Final = 3
 
@@ -31,22 +34,24 @@ class PoolEdit:
 
 @dataclass(frozen=True, slots=True)
 class LimitEdit:
-    """Another size of a limit. 0 means paused."""
+    """Another size of a limit. 0 means paused. `ceilings`, by class, are what the class must leave of a burst."""
 
     resource: ResourceId
     rate: float | None = None
     burst: float | None = None
     permits: int | None = None
     margin: float | None = None
+    ceilings: Mapping[PriorityClass, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TenantEdit:
-    """Another weight of a tenant, or suspended or not."""
+    """Another weight of a tenant, or suspended or not; `quota` are all its limits as they would be."""
 
     tenant: TenantId
     weight: float | None = None
     suspended: bool | None = None
+    quota: QuotaSettings | None = None
 
 
 Edit = PoolEdit | LimitEdit | TenantEdit
@@ -117,6 +122,9 @@ def _with_limit(scene: Scene, edit: LimitEdit) -> Scene:
         permits=view.permits if edit.permits is None else edit.permits,
         margin=view.margin if edit.margin is None else edit.margin,
     )
+    if edit.ceilings is not None:
+        critical, high, normal, low = (edit.ceilings.get(p, 0.0) for p in PriorityClass)
+        view = replace(view, ceilings=(critical, high, normal, low))
     if view.kind is ResourceKind.TOKEN_BUCKET:
         view = replace(view, level=min(view.level, capacity(view)))
     return replace(scene, resources={**scene.resources, edit.resource: view})
@@ -129,7 +137,23 @@ def _with_tenant(scene: Scene, edit: TenantEdit) -> Scene:
     weight = view.weight if edit.weight is None else edit.weight
     suspended = view.suspended if edit.suspended is None else edit.suspended
     changed = replace(view, weight=weight, suspended=suspended)
+    if edit.quota is not None:
+        changed = _with_quota(changed, edit.quota, now=scene.now)
     return replace(scene, tenants={**scene.tenants, edit.tenant: changed})
+
+
+def _with_quota(view: TenantView, quota: QuotaSettings, *, now: float) -> TenantView:
+    """A bucket that is new is full; one that is edited keeps what it has, as far as that fits."""
+    burst = quota.start_burst or 1.0
+    level = burst if view.start_rate is None else min(burst, Quota(view, now).level)
+    return replace(
+        view,
+        start_rate=quota.start_rate,
+        start_burst=burst,
+        start_level=level,
+        start_level_at=now,
+        max_in_flight=quota.max_in_flight,
+    )
 
 
 def _of_tenant(forecast: Forecast, tenant: TenantId) -> dict[Seat, Band]:

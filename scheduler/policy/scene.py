@@ -45,13 +45,17 @@ class Arrival(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """`number` like tasks that wait at this place of a lane, oldest first; `amounts` are of each of them."""
+    """`number` like tasks that wait at this place of a lane, oldest first; `amounts` are of each of them.
+
+    What has a `label`, which is the caller's, moves alone.
+    """
 
     ready_at: float
     amounts: tuple[float, ...] = ()
     expected_s: float = 1.0
     latest_start: float | None = None
     number: int = 1
+    label: int = 0
 
 
 class InFlight(NamedTuple):

@@ -1,7 +1,7 @@
 """Foretells waits, once a second or as its cost allows; the leader does it for all, never a request.
 
-What it learns and says is in rows, so that web processes read it and a new leader goes on with it. Arrivals are only
-remembered in memory: a new leader imagines none until it has seen some.
+What it learns and says is in rows, so that web processes read it and a new leader goes on with it. Of arrivals those
+to the busiest lanes are kept: a new leader, and a preview, imagine how work may go on to come.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any, Final
 
 from django.db import transaction
 
+from scheduler.policy.arrivals import ArrivalRecord
 from scheduler.policy.calibration import Band
 from scheduler.policy.durations import Durations
 from scheduler.policy.forecast import Curve, Forecast, foretell
 from scheduler.policy.learned import Ended, Learned
 from scheduler.policy.scene import Scene, Waiting
-from scheduler.policy.types import WORKER_FRESH_S, LaneKey, PoolId, PriorityClass, TaskId, TenantView
+from scheduler.policy.types import WORKER_FRESH_S, LaneKey, PoolId, PriorityClass, TaskId
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import forecast as store
 from scheduler.store import resources as resource_store
@@ -103,6 +104,9 @@ def recall() -> Memory:
 def _begin(now: float) -> Memory:
     kept = store.load_state(store.LEARNED)
     learned = Learned() if kept is None else Learned.from_json(kept[0])
+    came = store.load_state(store.ARRIVALS)
+    if came is not None:
+        learned.arrivals = ArrivalRecord.from_json(came[0])
     kinds = {(pool, kind): Durations.from_json(bins) for pool, kind, bins in store.load_durations()}
     return Memory(learned, kinds, now)
 
@@ -144,6 +148,7 @@ def _check(memory: Memory) -> None:
 def _save(memory: Memory) -> None:
     store.prune_log()
     store.write_state(store.LEARNED, memory.learned.as_json())
+    store.write_state(store.ARRIVALS, memory.learned.arrivals.as_json())
     rows = [(pool, kind, d.as_json(), d.quantile(0.9)) for (pool, kind), d in memory.kinds.items()]
     if rows:
         store.write_durations([(pool, kind, bins, p90) for pool, kind, bins, p90 in rows if p90 is not None])
@@ -210,11 +215,11 @@ def _scene(memory: Memory, present: store.Present) -> Scene:
         if needs is not None and len(amounts) == len(needs.resources):
             waiting[key] = (Waiting(present.now, amounts, expected_s, number=present.lanes[key].ready),)
     running = {entry.lane for entry in present.in_flight}
-    tenants = {key.tenant: TenantView(key.tenant) for key in {*waiting, *running, *memory.learned.arrivals.amounts}}
+    others = {key.tenant for key in {*waiting, *running, *memory.learned.arrivals.amounts}} - {*front.tenants}
     return Scene(
         now=present.now,
         pools=present.pools,
-        tenants={**tenants, **front.tenants},
+        tenants={**store.load_tenants(others), **front.tenants},
         resources={row.view.id: row.view for row in resource_store.load()},
         demands={**front.demands},
         offers=present.offers,

@@ -14,15 +14,15 @@ from typing import Any, Final
 from django.db import transaction
 
 from scheduler.errors import FieldError, Refused
-from scheduler.policy.declarations import SLOTS_MAX, faults_in_limit, faults_in_tenant
+from scheduler.policy.declarations import SLOTS_MAX, faults_in_limit, faults_in_quota, faults_in_tenant
 from scheduler.policy.preview import Edit, LimitEdit, PoolEdit, Preview, TenantEdit, preview_edit
 from scheduler.policy.scene import Scene
-from scheduler.policy.types import PoolId
+from scheduler.policy.types import PoolId, PriorityClass
 from scheduler.services.changes import refuse
 from scheduler.services.forecast import Memory, load_scene, recall
 from scheduler.services.pools import load_pool
 from scheduler.services.resources import load_resource
-from scheduler.services.tenants import load_tenant
+from scheduler.services.tenants import changed_quota, load_tenant
 from scheduler.store import control as store
 
 SEED: Final = 20_261
@@ -52,24 +52,30 @@ def preview_pool(name: str, *, slots: int | None = None, paused: bool | None = N
 
 
 def preview_resource(name: str, changes: Mapping[str, Any]) -> Previewed:
-    """What another limit would do; `changes` by the names of `LimitEdit`. Raises NotFound, Refused."""
+    """What another limit would do; `changes` by the names of `LimitSettings`. Raises NotFound, Refused."""
 
     def edit() -> Edit:
         row = load_resource(name)
         refuse(faults_in_limit(name, row.view.kind, replace(row.declared, **changes)), code="bad_resource")
-        return LimitEdit(row.view.id, **changes)
+        figures = {field: value for field, value in changes.items() if field != "ceilings"}
+        ceilings = {p: (changes["ceilings"] or {}).get(p.label, 0.0) for p in PriorityClass if "ceilings" in changes}
+        return LimitEdit(row.view.id, **figures, ceilings=ceilings or None)
 
     return _previewed(edit)
 
 
-def preview_tenant(slug: str, *, weight: float | None = None, suspended: bool | None = None) -> Previewed:
-    """What another weight, or a suspension, would do. Raises NotFound, Refused."""
+def preview_tenant(slug: str, changes: Mapping[str, Any], *, suspended: bool | None = None) -> Previewed:
+    """What another weight, other limits of its own, or a suspension, would do. Raises NotFound, Refused.
+
+    `changes` as for `edit_tenant`; what has nothing to do with waits is left aside.
+    """
 
     def edit() -> Edit:
         row = load_tenant(slug)
-        wanted = row.weight if weight is None else weight
-        refuse(faults_in_tenant(slug, weight=wanted, status=row.status), code="bad_tenant")
-        return TenantEdit(row.id, weight, suspended)
+        weight, quota = changes.get("weight", row.weight), changed_quota(row.quota, changes)
+        faults = (*faults_in_tenant(slug, weight=weight, status=row.status), *faults_in_quota(quota))
+        refuse(faults, code="bad_tenant")
+        return TenantEdit(row.id, weight, suspended, quota if quota != row.quota else None)
 
     return _previewed(edit)
 

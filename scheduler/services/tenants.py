@@ -64,10 +64,7 @@ def edit_tenant(
         declared = _declared(row)
         unknown = tuple(FieldError((n,), f"A tenant has no setting {n!r}.") for n in changes if n not in declared)
         refuse(unknown, code="bad_tenant")
-        limits = {n: v for n, v in changes.items() if n in _QUOTA}
-        if limits.get("start_rate", 0.0) is None:
-            limits.setdefault("start_burst", None)
-        quota = _with_burst(replace(row.quota, **limits))
+        quota = changed_quota(row.quota, changes)
         named = {n: v for n, v in {**declared, **changes}.items() if n not in _QUOTA}
         _refuse(slug, **named, quota=quota)
         wanted = {**named, **asdict(quota)}
@@ -91,6 +88,14 @@ def load_tenant(slug: str) -> store.TenantRow:
 def _declared(row: store.TenantRow) -> dict[str, Any]:
     named = {"name": row.name, "weight": row.weight, "status": row.status, "time_zone": row.time_zone}
     return {**named, **asdict(row.quota)}
+
+
+def changed_quota(quota: QuotaSettings, changes: Mapping[str, Any]) -> QuotaSettings:
+    """Limits with those changed that are named; whoever takes a rate away takes its burst too."""
+    limits = {n: v for n, v in changes.items() if n in _QUOTA}
+    if limits.get("start_rate", 0.0) is None:
+        limits.setdefault("start_burst", None)
+    return _with_burst(replace(quota, **limits))
 
 
 def _with_burst(quota: QuotaSettings) -> QuotaSettings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +19,7 @@ from scheduler.policy.types import (
     PriorityClass,
     TaskId,
     TenantId,
+    TenantView,
 )
 from scheduler.store import queries
 
@@ -26,6 +27,8 @@ _SQL: Final = queries.load("forecast.sql")
 
 LEARNED: Final = "learned"
 """What the leader learned is kept under this name,"""
+ARRIVALS: Final = "arrivals"
+"""how work came lately under this,"""
 PUBLISHED: Final = "published"
 """and what it foresaw last under this."""
 FRESH_S: Final = 60.0
@@ -125,6 +128,24 @@ def load_present(*, fresh_s: float) -> Present:
 def _parsed(text: str | None) -> list[Any]:
     found: list[Any] = [] if text is None else orjson.loads(text)
     return found
+
+
+def load_tenants(tenants: Collection[TenantId]) -> dict[TenantId, TenantView]:
+    """Weights of tenants and their own limits as used so far, less what runs; a bucket never drawn on is full."""
+    rows = queries.fetch(_SQL["read_tenants"], {"tenants": queries.array(tenants)}) if tenants else []
+    return {
+        TenantId(tenant): TenantView(
+            TenantId(tenant),
+            weight,
+            suspended,
+            start_rate=rate,
+            start_burst=burst or 1.0,
+            start_level=(burst or 1.0) if level is None else level,
+            start_level_at=level_at or 0.0,
+            max_in_flight=room,
+        )
+        for tenant, weight, suspended, rate, burst, level, level_at, room in rows
+    }
 
 
 def load_ended(since: float) -> list[Ended]:

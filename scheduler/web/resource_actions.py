@@ -36,8 +36,7 @@ def preview(request: HttpRequest, name: str) -> HttpResponse:
         faults = [fault for fault in wanted.faults if fault.loc != ("reason",)]
         if faults:
             return edit_page(request, name, status=422, errors=faults)
-        looked_at = {field: value for field, value in wanted.changes.items() if field != "ceilings"}
-        return edit_page(request, name, effect=effect_of(preview_resource(name, looked_at)))
+        return edit_page(request, name, effect=effect_of(preview_resource(name, wanted.changes)))
     except NotFound:
         return no_such_resource(request, name)
     except Refused as refusal:

@@ -51,12 +51,12 @@ def edit(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 @needs(EDIT_TENANT)
 def preview(request: HttpRequest, slug: str) -> HttpResponse:
-    """What another weight would do to the waits that are predicted; nothing is changed."""
+    """What another weight, or other limits, would do to the waits that are predicted; nothing is changed."""
     try:
         wanted = read_tenant(request.POST, tenant_detail(slug, None))
         if wanted.faults:
             return _tenant_sheet(request, slug, status=422, errors=wanted.faults)
-        return _tenant_sheet(request, slug, effect=effect_of(preview_tenant(slug, weight=wanted.changes.get("weight"))))
+        return _tenant_sheet(request, slug, effect=effect_of(preview_tenant(slug, wanted.changes)))
     except NotFound as fault:
         return no_such_tenant(request, slug, fault)
     except Refused as refusal:

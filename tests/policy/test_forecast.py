@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
@@ -9,9 +10,10 @@ from random import Random
 
 import pytest
 
-from scheduler.policy.arrivals import BIN_S, BINS, ArrivalRecord
+from scheduler.policy.arrivals import BIN_S, BINS, LANES_MAX, LANES_SAVED, ArrivalRecord
 from scheduler.policy.calibration import HORIZON_S, Band, Outcome, Report, Track, report
-from scheduler.policy.crowd import LANES_MAX, NEWCOMER, OTHERS, condense
+from scheduler.policy.crowd import LANES_MAX as LANES_FOLLOWED
+from scheduler.policy.crowd import NEWCOMER, OTHERS, condense
 from scheduler.policy.durations import LONGEST_S, Durations
 from scheduler.policy.forecast import Curve, foretell
 from scheduler.policy.forward import Forward
@@ -128,6 +130,45 @@ def test_silence_is_remembered_and_a_long_gap_forgets() -> None:
     record.turn(BIN_S * BINS * 3)
     assert len(record.bins) == 4
     assert record.typical(lane(2), draw=lambda: 0.0) == ((), 1.0)
+
+
+def test_a_record_is_kept_for_the_busiest_lanes_and_goes_on() -> None:
+    record = ArrivalRecord()
+    record.turn(0.0)
+    for n in range(1, 5):
+        for tenant in range(1, LANES_SAVED + 9):
+            record.note(lane(tenant), tenant)
+            record.note_amounts(lane(tenant), (float(tenant),), 2.0)
+        record.turn(n * BIN_S)
+    again = ArrivalRecord.from_json(json.loads(json.dumps(record.as_json())))
+    assert len(again.totals()) == LANES_SAVED
+    assert again.surge(lane(40)) == record.surge(lane(40)) == 80
+    assert again.typical(lane(40), draw=lambda: 0.0) == ((40.0,), 2.0)
+    again.turn(6 * BIN_S)
+    assert [bin_.get(lane(40), 0) for bin_ in again.bins] == [40, 40, 40, 40, 0, 0]
+    assert ArrivalRecord.from_json(ArrivalRecord().as_json()) == ArrivalRecord()
+
+
+def test_what_lanes_asked_for_that_come_no_more_is_forgotten() -> None:
+    record = ArrivalRecord()
+    record.turn(0.0)
+    record.note(lane(1), 1)
+    for tenant in range(LANES_MAX + 1):
+        record.note_amounts(lane(tenant), (), 1.0)
+    record.turn(BIN_S)
+    assert list(record.amounts) == [lane(1)]
+
+
+def test_the_stretch_that_is_repeated_began_like_the_present() -> None:
+    record = ArrivalRecord()
+    record.turn(0.0)
+    for n in range(1, 100):
+        record.note(lane(), 50 if n % 3 == 0 else 1)
+        record.turn(n * BIN_S)
+    # The present is busy, and after a busy bin there was always a quiet one.
+    draws = Random(1)
+    firsts = [next(record.imagine(0.0, draw=draws.random)).number for _ in range(20)]
+    assert firsts.count(1) >= 18
 
 
 def test_what_is_expected_is_believed_where_it_clearly_says_more() -> None:
@@ -329,9 +370,9 @@ def test_a_crowd_is_followed_as_one_and_its_cost_has_a_bound() -> None:
         known.arrivals.note_amounts(lane(999), (), 1.0)
         known.arrivals.turn(n * BIN_S)
     crowd = condense(world, known)
-    assert len(crowd.lanes) == LANES_MAX + 2
+    assert len(crowd.lanes) == LANES_FOLLOWED + 2
     others = lane()._replace(tenant=OTHERS)
-    assert crowd.sharing == {others: tenants - LANES_MAX}
+    assert crowd.sharing == {others: tenants - LANES_FOLLOWED}
     came = [Arrival(1.0, lane(200)), Arrival(2.0, lane(1)), Arrival(3.0, lane(999))]
     assert [a.lane for a in crowd.followed(came)] == [others, lane(1)]
     foreseen = foretell(world, known, draw=Random(1).random)

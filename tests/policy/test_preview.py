@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from scheduler.policy.declarations import QuotaSettings
 from scheduler.policy.learned import Learned
 from scheduler.policy.preview import Edit, LimitEdit, PoolEdit, Preview, TenantEdit, edited, preview_edit
 from scheduler.policy.scene import Scene, Waiting
@@ -87,6 +88,51 @@ def test_a_heavier_tenant_waits_less_and_that_is_told_apart() -> None:
 def test_a_suspended_tenant_starts_nothing_of_its_own() -> None:
     own = look(busy(), TenantEdit(TenantId(1), suspended=True)).own[SEAT]
     assert own.after is None or own.after.p50_s == float("inf")
+
+
+def test_a_quota_makes_its_tenant_wait_and_the_wait_ends_with_it() -> None:
+    at = replace(scene(slots=50), waiting={lane(): (Waiting(0.0, number=40),)})
+    slow = look(at, TenantEdit(TenantId(1), quota=QuotaSettings(start_rate=2.0, start_burst=2.0))).own[SEAT]
+    one = look(at, TenantEdit(TenantId(1), quota=QuotaSettings(max_in_flight=1))).own[SEAT]
+    for change, expected_s in ((slow, 19.0), (one, 40.0)):
+        assert change.before is not None
+        assert change.after is not None
+        assert change.before.p50_s == 0.0
+        assert change.after.p50_s == pytest.approx(expected_s, rel=0.2)
+    held = edited(at, TenantEdit(TenantId(1), quota=QuotaSettings(start_rate=2.0, start_burst=2.0)))
+    assert look(held, TenantEdit(TenantId(1), quota=QuotaSettings())).own[SEAT].after == slow.before
+
+
+def test_a_start_rate_that_is_edited_keeps_what_it_has() -> None:
+    quota = QuotaSettings(start_rate=5.0, start_burst=9.0)
+    spent = replace(scene().tenants[TenantId(1)], start_rate=1.0, start_burst=4.0, start_level=2.0)
+    at = replace(scene(), tenants={TenantId(1): spent})
+    view = edited(at, TenantEdit(TenantId(1), quota=quota)).tenants[TenantId(1)]
+    assert (view.start_rate, view.start_burst, view.start_level) == (5.0, 9.0, 2.0)
+
+
+def test_what_a_class_must_leave_is_left() -> None:
+    full = replace(scene(slots=50).resources[BUCKET], level=10.0, burst=10.0, rate=1.0)
+    at = replace(
+        scene(slots=50), resources={BUCKET: full}, waiting={lane(demand=RATED): (Waiting(0.0, (1.0,), number=8),)}
+    )
+    kept = look(at, LimitEdit(BUCKET, ceilings={NORMAL: 0.5})).seats[SEAT]
+    assert kept.before is not None
+    assert kept.after is not None
+    assert kept.before.p50_s == 0.0
+    assert kept.after.p50_s == pytest.approx(4.0, abs=0.5)
+
+
+def test_work_that_is_yet_to_come_counts() -> None:
+    known = learned()
+    known.arrivals.turn(0.0)
+    for n in range(1, 9):
+        known.arrivals.note(lane(2, PriorityClass.HIGH), 10)
+        known.arrivals.note_amounts(lane(2, PriorityClass.HIGH), (), 1.0)
+        known.arrivals.turn(n * 5.0)
+    quiet, busy_ = p50(look(busy(), PoolEdit(POOL, slots=8))), p50(look(busy(), PoolEdit(POOL, slots=8), known))
+    assert busy_[0] > 1.5 * quiet[0]
+    assert busy_[0] - busy_[1] > quiet[0] - quiet[1]
 
 
 def test_pools_of_which_too_little_is_known_are_named() -> None:

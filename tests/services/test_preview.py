@@ -52,7 +52,7 @@ def test_a_preview_tells_the_waits_and_changes_nothing(pool: PoolId) -> None:
     faster = preview_resource("openai", {"rate": 4.0}).preview.seats[seat]
     slower = preview_resource("openai", {"rate": 0.0}).preview.seats[seat]
     preview_pool("p", slots=1, paused=True)
-    own = preview_tenant("acme", suspended=True)
+    own = preview_tenant("acme", {}, suspended=True)
     assert contents() == before
     assert faster.before is not None
     assert faster.after is not None
@@ -82,13 +82,13 @@ def test_what_cannot_be_is_refused(live_database: LiveDatabase) -> None:
     with pytest.raises(Refused):
         preview_resource("openai", {"permits": 3})
     with pytest.raises(Refused):
-        preview_tenant("acme", weight=-1.0)
+        preview_tenant("acme", {"weight": -1.0})
     with pytest.raises(NotFound):
         preview_pool("nope")
     with pytest.raises(NotFound):
         preview_resource("no\x00", {})
     with pytest.raises(NotFound):
-        preview_tenant("nobody")
+        preview_tenant("nobody", {})
     assert tenant
     assert live_database.name
 

@@ -24,6 +24,12 @@ SELECT
         GROUP BY 1, 2, 3, 4
      ) c)::text;
 
+-- name: read_tenants
+SELECT t.id, t.weight, t.status = 'suspended', t.start_rate, t.start_burst, s.level,
+       extract(epoch FROM s.level_at)::float8, t.max_in_flight
+FROM tenant t LEFT JOIN tenant_state s ON s.tenant_id = t.id
+WHERE t.id = ANY(%(tenants)s::bigint[]);
+
 -- name: read_ended
 -- Attempts that ended since: some of them, if they were many.
 SELECT a.pool_id, a.priority, a.tenant_id, t.demand_id, t.kind, a.task_id, a.number,
