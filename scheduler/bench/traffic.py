@@ -14,6 +14,7 @@ from math import exp, pi, sin, sqrt
 from typing import Final
 
 from scheduler.policy.forward import Serve
+from scheduler.policy.hindsight import Hindsight
 from scheduler.policy.retry import Failure
 from scheduler.policy.scene import Arrival, Job, Scene, Served
 from scheduler.policy.types import (
@@ -162,3 +163,19 @@ def serves(workload: Workload, chance: random.Random) -> Serve:
         return Served(job.runs_s, THROTTLED if draw < workload.failing + workload.throttled else None)
 
     return serve
+
+
+def walk(workload: Workload, *, seconds: float, seed: int, every_s: float) -> Hindsight:
+    """Let so much of a workload come, foretelling every so often, and wait for the end of it."""
+    world = random.Random(seed)  # noqa: S311 - chance here makes traffic, not secrets
+    imagination = random.Random(seed + 1)  # noqa: S311 - nor here
+    walked = Hindsight(
+        scene_of(workload),
+        arrivals_of(workload, seconds, world),
+        draw=random.Random(seed + 2).random,  # noqa: S311 - nor here
+        imagine=imagination.random,
+        serve=serves(workload, random.Random(seed + 3)),  # noqa: S311 - nor here
+        every_s=every_s,
+    )
+    walked.play()
+    return walked

@@ -1,10 +1,10 @@
 """Holds forecasts to account: learns from how they came out, and reports how good they were.
 
-A run of the planner knows limits, order and backlog well, and its own errors not at all. So its middle is moved by the
-median error of the last waits of the same pool and class whose forecasts were about as long, and its band is made as
-wide as nine in ten of them needed, whatever the distribution of the errors is (split conformal prediction over a moving
-window, after Vovk et al., localised by the size of the forecast). Errors are measured against what the run said, not
-what was published: an outcome comes a whole wait late, and must not be answered again and again meanwhile.
+A run of the planner knows limits, order and backlog well, and its own errors not at all. So its middle is moved by as
+much of the median error as the last waits prove of the same pool and class whose forecasts were about as long, and its
+band is made as wide as nine in ten of them needed, whatever the distribution of the errors is (split conformal
+prediction over a moving window, after Vovk et al., localised by the size of the forecast). Errors are measured against what the
+run said, not what was published: an outcome comes a whole wait late, and must not be answered repeatedly meanwhile.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import ceil, exp, inf, log
+from math import ceil, exp, inf, log, sqrt
 from statistics import median
 from typing import Final, NamedTuple
 
 HORIZON_S: Final = 900.0
 """Nobody looks further ahead than this."""
-INSIDE_WANTED: Final = 0.92
-"""Slightly more than nine in ten: what the band promises is a bound, and waits of the same time err alike."""
+INSIDE_WANTED: Final = 0.9
+"""Of the waits that were forecast alike. Where many are nothing, which no bound can miss, more are inside."""
 TELLING_S: Final = 1.0
 """Waits up to this are not counted for the error."""
 KEPT: Final = 64
@@ -41,8 +41,23 @@ SPREAD_PART: Final = 0.1
 """The unit of the band: its own spread, this part of the wait, and the dust."""
 
 
+SURELY: Final = 2.0
+"""Standard deviations. Waits of the same time err alike, so a few of them prove little."""
+GRAIN: Final = 0.01
+"""Forecasts are told to about this part: nobody reads more digits. Where everything is determined, as in order of
+arrival behind a limit, what is left of the error is that of rounding, and so nine in ten has a meaning there too."""
+
+
 def _size(wait_s: float) -> float:
     return log(wait_s + DUST_S)
+
+
+def _told(wait_s: float) -> float:
+    """A wait as it is told; nothing is nothing."""
+    if wait_s == inf:
+        return inf
+    steps = round((_size(wait_s) - _size(0.0)) / GRAIN)
+    return max(0.0, exp(_size(0.0) + steps * GRAIN) - DUST_S) if steps else 0.0
 
 
 _SIZES: Final = tuple(_size(place) for place in PLACES_S)
@@ -53,6 +68,11 @@ class Band(NamedTuple):
 
     p50_s: float
     p90_s: float
+
+
+def rounded(raw: Band) -> Band:
+    """A band as it is told."""
+    return Band(_told(raw.p50_s), _told(raw.p90_s))
 
 
 class Lesson(NamedTuple):
@@ -115,6 +135,7 @@ class Track:
         """The band to publish for one that runs of the planner gave."""
         if raw.p50_s == inf:
             return raw
+        raw = rounded(raw)
         bias, stretch = _between(self.concluded(), _size(raw.p50_s))
         p50_s = max(0.0, (raw.p50_s + DUST_S) * exp(bias) - DUST_S)
         return Band(p50_s, max(p50_s, raw.p50_s + stretch * _unit_s(raw)))
@@ -123,6 +144,7 @@ class Track:
         """Compare what runs of the planner gave with what happened."""
         if raw.p50_s == inf:
             return
+        raw = rounded(raw)
         bias = log((wait_s + DUST_S) / (raw.p50_s + DUST_S))
         self._keep(Lesson(_size(raw.p50_s), bias, (wait_s - raw.p50_s) / _unit_s(raw)))
 
@@ -138,7 +160,15 @@ def _conclude(lessons: Sequence[Lesson], size: float) -> Correction:
     wide = like[: min(most, max(least, len(like) // 2))]
     biases = [lesson.bias for lesson in like[:LIKE_FOR_MIDDLE]] + _prior(0.0, BIAS_PRIOR, len(like))
     needs = sorted([lesson.need for lesson in wide] + _prior(1.0, STRETCH_PRIOR, len(wide)))
-    return Correction(size, median(biases), needs[min(len(needs) - 1, ceil(INSIDE_WANTED * (len(needs) + 1)) - 1)])
+    return Correction(size, _proven(biases), needs[min(len(needs) - 1, ceil(INSIDE_WANTED * (len(needs) + 1)) - 1)])
+
+
+def _proven(biases: list[float]) -> float:
+    """As much of a bias as the record proves: the end next to zero of where the true median surely is (sign test)."""
+    ordered = sorted(biases)
+    aside = SURELY * sqrt(len(ordered)) / 2.0
+    low, high = (ordered[min(len(ordered) - 1, max(0, round((len(ordered) - 1) / 2 + by)))] for by in (-aside, aside))
+    return low if low > 0.0 else min(0.0, high)
 
 
 def _prior(value: float, prior: tuple[int, int], seen: int) -> list[float]:

@@ -4,14 +4,18 @@ import argparse
 import asyncio
 import sys
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import orjson
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
+from scheduler.bench.forecasting import as_table
 from scheduler.bench.scenarios import SCENARIOS
 from scheduler.management.own_database import is_inside, run_in_own_database
+
+FORECAST: Final = "forecast"
 
 
 class Command(BaseCommand):
@@ -23,6 +27,8 @@ class Command(BaseCommand):
         """Add the options."""
         parser.add_argument("scenarios", nargs="*", help=f"any of: {', '.join(SCENARIOS)} (default: all)")
         parser.add_argument("--set", action="append", default=[], metavar="NAME=NUMBER", help="a scenario's setting")
+        parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="forecast: judge on this trace as well")
+        parser.add_argument("--table", action="store_true", help="forecast: a table instead of lines of JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Make the database, run this command again inside it, and drop it."""
@@ -31,16 +37,21 @@ class Command(BaseCommand):
             self.stderr.write(f"There is no scenario {unknown[0]!r}; there are: {', '.join(SCENARIOS)}.")
             sys.exit(2)
         if is_inside():
-            asyncio.run(self._run(options["scenarios"] or list(SCENARIOS), options["set"]))
+            asyncio.run(self._run(options["scenarios"] or list(SCENARIOS), options))
             return
         sys.exit(run_in_own_database())
 
-    async def _run(self, names: list[str], settings: list[str]) -> None:
+    async def _run(self, names: list[str], options: dict[str, Any]) -> None:
         chosen = {
-            name: float(value) if "." in value else int(value) for name, value in (s.split("=") for s in settings)
+            name: float(value) if "." in value else int(value) for name, value in (s.split("=") for s in options["set"])
         }
         await asyncio.to_thread(call_command, "migrate", verbosity=0)
         for name in names:
-            for reading in await SCENARIOS[name](**chosen):
+            own = {"trace": options["trace"]} if name == FORECAST and options["trace"] is not None else {}
+            readings = await SCENARIOS[name](**chosen, **own)
+            if name == FORECAST and options["table"]:
+                self.stdout.write(as_table(readings))
+                continue
+            for reading in readings:
                 self.stdout.write(orjson.dumps(asdict(reading)).decode())
                 self.stdout.flush()
