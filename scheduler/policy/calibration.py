@@ -3,8 +3,9 @@
 A run of the planner knows limits, order and backlog well, and its own errors not at all. So its middle is moved by as
 much of the median error as the last waits prove of the same pool and class whose forecasts were about as long, and its
 band is made as wide as nine in ten of them needed, whatever the distribution of the errors is (split conformal
-prediction over a moving window, after Vovk et al., localised by the size of the forecast). Errors are measured against what the
-run said, not what was published: an outcome comes a whole wait late, and must not be answered repeatedly meanwhile.
+prediction over a moving window, after Vovk et al., localised by the size of the forecast). Errors are measured
+against what the run said, not what was published: an outcome comes a whole wait late, and must not be answered
+repeatedly meanwhile.
 """
 
 from __future__ import annotations

@@ -290,9 +290,8 @@ def test_a_probe_says_when_it_would_start_and_nobody_waits_for_it() -> None:
     plain = Forward(world, draw=Random(1).random)
     plain.advance()
     foreseen = foretell(world, learned(), draw=Random(1).random)
-    for n in tenants:
-        mine = [job.started_at for job in plain.started if job.lane == lane(n, demand=RATED)]
-        assert foreseen.lanes[lane(n, demand=RATED)].raw_at(3).p50_s == pytest.approx(mine[2], abs=0.01)
+    lasts = [foreseen.lanes[lane(n, demand=RATED)].raw_at(3).p50_s for n in tenants]
+    assert max(lasts) <= plain.now, "nine probes that took something would make it nine seconds more"
     newcomer = foreseen.raw_wait(lane(99, demand=RATED), now=0.0)
     assert newcomer is not None
     assert newcomer.p50_s <= 1.01
