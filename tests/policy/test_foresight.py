@@ -11,7 +11,7 @@ from scheduler.policy.calibration import report
 from scheduler.policy.hindsight import Hindsight
 
 SECONDS = 300.0
-CASES = ("bursty", "failing", "limited", "classes", "tenants")
+CASES = ("bursty", "failing", "limited")
 
 
 @cache
