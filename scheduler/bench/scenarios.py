@@ -157,14 +157,17 @@ async def backlog(*, tasks: int = 20_000, waiting: int = 1_000_000) -> list[Read
     ]
 
 
-async def many_tenants(*, tasks: int = 20_000, tenants: int = 1_000) -> list[Reading]:
-    """Drain rate of many active tenants against that of one, everything else equal."""
-    one = await _drain_rate(tasks=tasks, slots=100, tenants=1, waiting=0)
-    many = await _drain_rate(tasks=tasks, slots=100, tenants=tenants, waiting=0)
+async def many_tenants(*, tasks: int = 20_000, tenants: int = 1_000, rounds: int = 2) -> list[Reading]:
+    """Drain rate of many active tenants against that of one, everything else equal: in turns, the best of each."""
+    one, many = [], []
+    for _ in range(rounds):
+        one.append(await _drain_rate(tasks=tasks, slots=100, tenants=1, waiting=0))
+        many.append(await _drain_rate(tasks=tasks, slots=100, tenants=tenants, waiting=0))
+    settings = {"tasks": tasks, "rounds": rounds}
     return [
-        Reading("tenants_one", one, "tasks/s", {"tasks": tasks, "tenants": 1}),
-        Reading("tenants_many", many, "tasks/s", {"tasks": tasks, "tenants": tenants}),
-        Reading("tenants_ratio", many / one, "ratio", {"tasks": tasks, "tenants": tenants}),
+        Reading("tenants_one", max(one), "tasks/s", settings | {"tenants": 1}),
+        Reading("tenants_many", max(many), "tasks/s", settings | {"tenants": tenants}),
+        Reading("tenants_ratio", max(many) / max(one), "ratio", settings | {"tenants": tenants}),
     ]
 
 
