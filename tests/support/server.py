@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @contextmanager
-def running_server(database_url: str) -> Iterator[str]:
-    """Start a web process on this database, yield its base URL, stop it."""
+def running_server(database_url: str, *, before: str = "pass") -> Iterator[str]:
+    """Start a web process on this database, yield its base URL, stop it. `before` is Python that it runs first."""
     port = _free_port()
     url = f"http://127.0.0.1:{port}"
     env = {
@@ -31,7 +31,8 @@ def running_server(database_url: str) -> Iterator[str]:
         "CRONOQ_ORIGINS": url,
         "DJANGO_SETTINGS_MODULE": "tests.settings",
     }
-    command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "cronoq_app.asgi:application"]
+    program = f"{before}; from daphne.cli import CommandLineInterface; CommandLineInterface.entrypoint()"
+    command = [sys.executable, "-c", program, "-b", "127.0.0.1", "-p", str(port), "cronoq_app.asgi:application"]
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT)
         try:
