@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from asgiref.sync import sync_to_async
 
+from scheduler.bench.console import console
 from scheduler.bench.forecasting import forecast
 from scheduler.bench.runs import runs
 from scheduler.bench.workers import workers
@@ -248,4 +249,8 @@ SCENARIOS: Final[dict[str, Callable[..., Awaitable[list[Reading]]]]] = {
     "runs": runs,
     "forecast": forecast,
     "workers": workers,
+    "console": console,
 }
+
+BY_NAME_ALONE: Final = frozenset({"console"})
+"""Scenarios that take so long, or so much of a disk, that they are run when they are asked for."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from scheduler.errors import NotFound
+from scheduler.errors import FieldError, NotFound, Refused
 from scheduler.policy.filters import Filter, FilterFault, refusal
 from scheduler.policy.operations import ITEMS_MAX, OperationKind, Skip, narrow
 from scheduler.policy.types import TenantId
@@ -30,6 +30,7 @@ __all__ = [
 
 SAMPLE: Final = 5
 ID_MAX: Final = 2**63 - 1
+COUNT_WITHIN_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,15 @@ class OperationDetail:
 
 
 def preview_operation(kind: OperationKind, asked: Filter, tenant: TenantId | None) -> Preview:
-    """Look at what matches, and do nothing. Raises Refused for a name that nobody has."""
+    """Look at what matches, and do nothing. Raises Refused for a name that nobody has, or if looking takes too long."""
     now, wanted = load_now(), narrow(kind, asked)
     search = filter_store.compile_filter(wanted, tenant=tenant, as_of=now, frozen=True)
     if isinstance(search, FilterFault):
         raise refusal(search)
-    count = filter_store.count(search, look_max=ID_MAX, count_max=ITEMS_MAX + 1)
+    count = filter_store.count_within(search, count_max=ITEMS_MAX + 1, within_s=COUNT_WITHIN_S)
+    if count is None:
+        says = f"It takes over {COUNT_WITHIN_S:g} s to look through what this may match; name a tenant, pool or state."
+        raise Refused(says, code="too_wide", errors=(FieldError(("filter",), says),))
     places = filter_store.find(search, bound=None, back=False, look_max=ID_MAX, rows_max=SAMPLE) if count else []
     return Preview(kind, wanted, count, tuple(dead_store.load_listed([each.task for each in places])), now)
 

@@ -15,13 +15,14 @@ from scheduler.store import dead as dead_store
 from scheduler.store import filters as store
 from scheduler.store.dead import ListedRow
 from scheduler.store.dispatch import load_now
-from scheduler.store.filters import Place, Search
+from scheduler.store.filters import Look, Place, Search
 
 __all__ = ["Filter", "FoundCount", "FoundPage", "ListedRow", "find_ids", "find_page", "read_filter"]
 
 PAGE_ROWS: Final = 50
 LOOK_MAX: Final = 20_000
-"""Tasks that one page or count passes at most."""
+LOOK_FAR_MAX: Final = 4_000
+"""Tasks that one page or count passes at most, and where each costs a look at other tables: a tenth of a second."""
 COUNT_MAX: Final = 10_000
 
 
@@ -65,20 +66,38 @@ def find_page(
     now = load_now()
     search = _search(wanted, tenant, now)
     if newer is not None:
-        found = store.find(search, bound=newer, back=True, look_max=LOOK_MAX, rows_max=PAGE_ROWS + 1)
+        found = store.find(search, bound=newer, back=True, look_max=_look_max(search), rows_max=PAGE_ROWS + 1)
         if len(found) > PAGE_ROWS:
             shown = found[PAGE_ROWS - 1 :: -1]
             places = shown[-1].place, shown[0].place
             return FoundPage(_rows(shown), *places, stopped=False, as_of=now, count=_count(search))
         older = None  # Whoever comes to the top sees the newest page whole.
+    return _plain_page(search, older, now) if search.is_plain else _picked_page(search, older, now)
+
+
+def _plain_page(search: Search, older: int | None, now: float) -> FoundPage:
+    """A page on a walk of which everything matches."""
     found = store.find(search, bound=older, back=False, look_max=LOOK_MAX, rows_max=PAGE_ROWS + 1)
     shown, is_full = found[:PAGE_ROWS], len(found) > PAGE_ROWS
-    above = None if older is None else (shown[0].place if shown else older - 1)
-    stopped = None if is_full else _stopped_at(search, older)
-    beyond = shown[-1].place if is_full else stopped
-    is_all = older is None and not is_full and stopped is None
-    count = FoundCount(len(shown)) if is_all else _count(search)
-    return FoundPage(_rows(shown), beyond, above, stopped=stopped is not None, as_of=now, count=count)
+    count = FoundCount(len(shown)) if older is None and not is_full else _count(search)
+    beyond = shown[-1].place if is_full else None
+    return FoundPage(_rows(shown), beyond, _above(shown, older), stopped=False, as_of=now, count=count)
+
+
+def _picked_page(search: Search, older: int | None, now: float) -> FoundPage:
+    """A page of those that match, of so many; the newest page is counted with the same look."""
+    seen = _look(search, older)
+    shown, is_full = seen.found[:PAGE_ROWS], len(seen.found) > PAGE_ROWS
+    stopped = not is_full and seen.passed == _look_max(search)
+    beyond = shown[-1].place if is_full else (seen.lowest if stopped else None)
+    count = _counted(search, seen) if older is None else _count(search)
+    return FoundPage(_rows(shown), beyond, _above(shown, older), stopped=stopped, as_of=now, count=count)
+
+
+def _above(shown: list[Place], older: int | None) -> int | None:
+    if older is None:
+        return None
+    return shown[0].place if shown else older - 1
 
 
 def find_ids(
@@ -86,18 +105,37 @@ def find_ids(
 ) -> tuple[list[TaskId], int | None]:
     """Ids of matching tasks beyond a place, newest first, and the place to go on from, None at the end."""
     search = _search(wanted, tenant, load_now())
-    found = store.find(search, bound=before, back=False, look_max=LOOK_MAX, rows_max=rows_max + 1)
+    look_max = _look_max(search)
+    found = store.find(search, bound=before, back=False, look_max=look_max, rows_max=rows_max + 1)
     shown = found[:rows_max]
-    beyond = shown[-1].place if len(found) > rows_max else _stopped_at(search, before)
+    if len(found) > rows_max:
+        return [place.task for place in shown], shown[-1].place
+    seen = None if search.is_plain else store.look(search, bound=before, look_max=look_max, rows_max=1)
+    beyond = seen.lowest if seen is not None and seen.passed == look_max else None
     return [place.task for place in shown], beyond
 
 
 def _count(search: Search) -> FoundCount:
+    if not search.is_plain:
+        return _counted(search, _look(search, None))
     n = store.count(search, look_max=LOOK_MAX, count_max=COUNT_MAX + 1)
-    if n > COUNT_MAX:
+    return FoundCount(min(n, COUNT_MAX), more=n > COUNT_MAX)
+
+
+def _counted(search: Search, seen: Look) -> FoundCount:
+    """How many match, from a look at the newest."""
+    if seen.matches > COUNT_MAX:
         return FoundCount(COUNT_MAX, more=True)
-    stopped = _stopped_at(search, None) is not None
-    return FoundCount(n, more=stopped, passed=LOOK_MAX if stopped else None)
+    stopped = seen.passed == _look_max(search)
+    return FoundCount(seen.matches, more=stopped, passed=seen.passed if stopped else None)
+
+
+def _look(search: Search, older: int | None) -> Look:
+    return store.look(search, bound=older, look_max=_look_max(search), rows_max=PAGE_ROWS + 1)
+
+
+def _look_max(search: Search) -> int:
+    return LOOK_FAR_MAX if search.is_far else LOOK_MAX
 
 
 def _search(wanted: Filter, tenant: TenantId | None, now: float) -> Search:
@@ -105,14 +143,6 @@ def _search(wanted: Filter, tenant: TenantId | None, now: float) -> Search:
     if isinstance(search, FilterFault):
         raise refusal(search)
     return search
-
-
-def _stopped_at(search: Search, bound: int | None) -> int | None:
-    """The place at which a look from `bound` stopped short of the end."""
-    if search.is_plain:
-        return None
-    reached = store.extent(search, bound=bound, back=False, look_max=LOOK_MAX)
-    return reached.lowest if reached.passed == LOOK_MAX else None
 
 
 def _rows(places: list[Place]) -> tuple[ListedRow, ...]:

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, LiteralString, NamedTuple, assert_never
 
+import psycopg
+from django.db import OperationalError, transaction
+
 from scheduler.policy.filters import (
     DEAD,
     DISCARDED,
@@ -37,10 +40,15 @@ _DIED: Final = {TaskState.DEAD_LETTERED.value, TaskState.FAILED.value, DEAD}
 
 
 class Piece(NamedTuple):
-    """A part of a statement with the values it binds, in their order."""
+    """A part of a statement with the values it binds, in their order.
+
+    `far`: it looks at other rows for each task. `near`: at nothing of the task, but for what the walk itself has.
+    """
 
     text: LiteralString
     params: tuple[object, ...] = ()
+    far: bool = False
+    near: bool = False
 
 
 class Walk(NamedTuple):
@@ -67,6 +75,20 @@ class Search:
         """Whether everything on the walk matches."""
         return not self.conditions
 
+    @property
+    def is_far(self) -> bool:
+        """Whether each task that is passed costs a look at other rows, as those of one tenant do: they lie apart."""
+        return self.walk.along == "p" or any(condition.far for condition in self.conditions)
+
+    @property
+    def is_counted_alone(self) -> bool:
+        """Whether dead letters, or what a tenant has, can be counted without a look at the tasks."""
+        return (
+            all(c.near for c in self.conditions)
+            if self.walk.along == "d"
+            else self.walk.name == "walk_tenant" and self.is_plain
+        )
+
 
 class Place(NamedTuple):
     """A task that was found, and its place in the order of the walk."""
@@ -75,12 +97,16 @@ class Place(NamedTuple):
     place: int
 
 
-class Extent(NamedTuple):
-    """How far a walk went: how many tasks it passed, and the lowest and highest place."""
+class Look(NamedTuple):
+    """What one pass along a walk saw: the first matches, newest first, how many there were, and how far it went.
 
+    `passed` tasks were passed, the last of them at the place `lowest` (0: none were).
+    """
+
+    found: list[Place]
+    matches: int
     passed: int
     lowest: int
-    highest: int
 
 
 def compile_filter(
@@ -98,7 +124,7 @@ def compile_filter(
     if tenant is not None and walk.name != "walk_tenant":
         pieces.append(Piece(_SQL["of_tenant"], (tenant,)))
     if frozen:
-        pieces.append(Piece(_SQL["as_of"], (as_of,)))
+        pieces.append(Piece(_SQL["as_of"], (as_of,), near=True))
     return Search(walk, tuple(pieces))
 
 
@@ -110,19 +136,35 @@ def find(search: Search, *, bound: int | None, back: bool, look_max: int, rows_m
     return [Place(TaskId(task), place) for task, place in rows]
 
 
-def extent(search: Search, *, bound: int | None, back: bool, look_max: int) -> Extent:
-    """How far such a search looks."""
-    walk = _walked(search, bound, back=back, look_max=look_max)
-    ((passed, lowest, highest),) = _fetch([Piece(_SQL["places_of"]), *walk, Piece(_SQL["such_that"])])
-    return Extent(passed, lowest or 0, highest or 0)
+def look(search: Search, *, bound: int | None, look_max: int, rows_max: int) -> Look:
+    """Pass `look_max` tasks of a walk once, newest first: the first matches, and how many there are."""
+    parts = [Piece(_SQL["look_open"], (rows_max, rows_max))]
+    for n, condition in enumerate(search.conditions):
+        parts += [Piece("AND")] * (n > 0) + [condition]
+    parts += [Piece(_SQL["look_of"]), *_walked(search, bound, back=False, look_max=look_max)]
+    ((tasks, places, matches, passed, lowest),) = _fetch([*parts, Piece(_SQL["look_close"])])
+    found = [Place(TaskId(task), place) for task, place in zip(tasks or (), places or (), strict=True)]
+    return Look(found, matches, passed, lowest or 0)
 
 
 def count(search: Search, *, look_max: int, count_max: int) -> int:
     """How many match, up to `count_max`, among the newest `look_max` of the walk."""
-    walk = _walked(search, None, back=False, look_max=look_max)
+    walk = _walked(search, None, back=False, look_max=look_max, alone=search.is_counted_alone)
     parts = [Piece(_SQL["count_of"]), *walk, *_such(search.conditions), Piece(_SQL["up_to"], (count_max,))]
     ((found,),) = _fetch(parts)
     return int(found)
+
+
+def count_within(search: Search, *, count_max: int, within_s: float) -> int | None:
+    """How many match of all there are, up to `count_max`; None when that takes longer than so many seconds."""
+    try:
+        with transaction.atomic():
+            queries.run(_SQL["give_up_after"], (f"{1000 * within_s:.0f}",))
+            return count(search, look_max=ID_MAX, count_max=count_max)
+    except OperationalError as error:
+        if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
+            return None
+        raise
 
 
 def freeze(search: Search, operation: int, *, rows_max: int) -> int:
@@ -142,11 +184,12 @@ def _joined(parts: Sequence[Piece]) -> tuple[LiteralString, list[object]]:
     return "\n".join([part.text for part in parts]), [value for part in parts for value in part.params]
 
 
-def _walked(search: Search, bound: int | None, *, back: bool, look_max: int) -> list[Piece]:
+def _walked(search: Search, bound: int | None, *, back: bool, look_max: int, alone: bool = False) -> list[Piece]:
     beyond = (0 if back else ID_MAX) if bound is None else bound
     name: LiteralString = "newer_" if back else "older_"
     walk = search.walk
-    return [Piece(_SQL[walk.name], walk.params), Piece(_SQL[name + walk.along], (beyond, look_max))]
+    along = walk.name.replace("walk_", "alone_") if alone else walk.name
+    return [Piece(_SQL[along], walk.params), Piece(_SQL[name + walk.along], (beyond, look_max))]
 
 
 def _such(conditions: Sequence[Piece]) -> list[Piece]:
@@ -236,19 +279,19 @@ def _only(wanted: Filter, key: Key, known: dict[str, int]) -> int | None:
 def _condition(term: Term, names: _Names, as_of: float, walk: Walk) -> Piece:
     match term:
         case Is(key=Key.REASON, values=values) if walk.along == "d":
-            positive = Piece(_SQL["reason_of_dead"], (list(values),))
+            positive = Piece(_SQL["reason_of_dead"], (list(values),), near=True)
         case Is():
             positive = _is(term, names)
         case Than():
             positive = _than(term, as_of)
         case Has(text=text):
             pattern = f"%{text.translate(_ESCAPED)}%"
-            positive = Piece(_SQL["text"], (pattern, pattern, pattern))
+            positive = Piece(_SQL["text"], (pattern, pattern, pattern), far=True)
         case never:
             assert_never(never)
     if not term.negated:
         return positive
-    return Piece(_SQL["not_so"] + " " + positive.text + " " + _SQL["otherwise_false"], positive.params)
+    return Piece(_SQL["not_so"] + " " + positive.text + " " + _SQL["otherwise_false"], *positive[1:])
 
 
 def _is(term: Is, names: _Names) -> Piece:
@@ -263,17 +306,21 @@ def _is(term: Is, names: _Names) -> Piece:
         case Key.STATE:
             dead = [kept for word, kept in ((DEAD, True), (DISCARDED, False)) if word in values]
             named = [state.value for state in states_in(values)]
-            return Piece(_SQL["state"], (named, dead)) if dead else Piece(_SQL["state_named"], (named,))
+            return Piece(_SQL["state"], (named, dead), far=True) if dead else Piece(_SQL["state_named"], (named,))
         case Key.FINGERPRINT:
-            return Piece(_SQL["fingerprint"], ([read_fingerprint(value) for value in values],))
+            return Piece(_SQL["fingerprint"], ([read_fingerprint(value) for value in values],), far=True)
         case Key.TASK:
             return Piece(_SQL["task"], ([int(value) for value in values],))
         case Key.KIND | Key.KEY | Key.REASON:
-            return Piece(_SQL[term.key.value], (list(values),))
+            return Piece(_SQL[term.key.value], (list(values),), far=term.key is Key.REASON)
         case never:
             assert_never(never)
 
 
 def _than(term: Than, as_of: float) -> Piece:
     params: tuple[object, ...] = (as_of,) if term.measure is Measure.AGE else ()
-    return Piece(_SQL[term.measure.value] + " " + _SQL[_SIGNS[term.sign]], (*params, term.bound))
+    return Piece(
+        _SQL[term.measure.value] + " " + _SQL[_SIGNS[term.sign]],
+        (*params, term.bound),
+        far=term.measure is Measure.COST,
+    )

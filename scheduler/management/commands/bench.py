@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
 from scheduler.bench.forecasting import as_table
-from scheduler.bench.scenarios import SCENARIOS
+from scheduler.bench.scenarios import BY_NAME_ALONE, SCENARIOS
 from scheduler.management.own_database import is_inside, run_in_own_database
 
 FORECAST: Final = "forecast"
@@ -25,7 +25,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options."""
-        parser.add_argument("scenarios", nargs="*", help=f"any of: {', '.join(SCENARIOS)} (default: all)")
+        parser.add_argument(
+            "scenarios", nargs="*", help=f"any of: {', '.join(SCENARIOS)} (default: all but {', '.join(BY_NAME_ALONE)})"
+        )
         parser.add_argument("--set", action="append", default=[], metavar="NAME=NUMBER", help="a scenario's setting")
         parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="forecast: judge on this trace as well")
         parser.add_argument("--table", action="store_true", help="forecast: a table instead of lines of JSON")
@@ -37,7 +39,8 @@ class Command(BaseCommand):
             self.stderr.write(f"There is no scenario {unknown[0]!r}; there are: {', '.join(SCENARIOS)}.")
             sys.exit(2)
         if is_inside():
-            asyncio.run(self._run(options["scenarios"] or list(SCENARIOS), options))
+            usual = [name for name in SCENARIOS if name not in BY_NAME_ALONE]
+            asyncio.run(self._run(options["scenarios"] or usual, options))
             return
         sys.exit(run_in_own_database())
 

@@ -48,6 +48,31 @@ WHERE d.discarded_at IS NULL AND d.pool_id = %s
 SELECT d.id AS place, d.died_at AS seen_at, d.failure_class, t.* FROM dead_letter d JOIN task t ON t.id = d.task_id
 WHERE d.discarded_at IS NOT NULL
 
+-- name: alone_dead
+-- These are the same walks without their tasks, to count them: there is one for each, so nobody need look.
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class FROM dead_letter d WHERE true
+
+-- name: alone_tenant
+SELECT p.task_id AS place FROM task_payload p WHERE p.tenant_id = %s
+
+-- name: alone_kept
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class FROM dead_letter d WHERE d.discarded_at IS NULL
+
+-- name: alone_fingerprint
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class FROM dead_letter d
+WHERE d.discarded_at IS NULL AND d.fingerprint = %s
+
+-- name: alone_dead_tenant
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class FROM dead_letter d
+WHERE d.discarded_at IS NULL AND d.tenant_id = %s
+
+-- name: alone_dead_pool
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class FROM dead_letter d
+WHERE d.discarded_at IS NULL AND d.pool_id = %s
+
+-- name: alone_discarded
+SELECT d.id AS place, d.died_at AS seen_at, d.failure_class FROM dead_letter d WHERE d.discarded_at IS NOT NULL
+
 -- name: older_t
 AND t.id < %s ORDER BY t.id DESC LIMIT %s
 
@@ -108,7 +133,8 @@ s.failure_class = ANY(%s::text[])
 (SELECT d.fingerprint FROM dead_letter d WHERE d.task_id = s.id) = ANY(%s::bigint[])
 
 -- name: text
-(s.kind ILIKE %s OR s.key ILIKE %s OR EXISTS (SELECT FROM dead_letter d WHERE d.task_id = s.id AND d.message ILIKE %s))
+-- One message for each task: whether one EXISTS may be found out by reading all messages there are.
+(s.kind ILIKE %s OR s.key ILIKE %s OR (SELECT d.message ILIKE %s FROM dead_letter d WHERE d.task_id = s.id))
 
 -- name: age
 extract(epoch FROM to_timestamp(%s) - s.created_at)
@@ -141,8 +167,19 @@ NOT coalesce(
 -- name: ids_of
 SELECT s.id, s.place FROM (
 
--- name: places_of
-SELECT count(*), min(s.place), max(s.place) FROM (
+-- name: look_open
+-- One pass: whatever is asked of a task is asked once, and every task counts as passed.
+SELECT (array_agg(m.id ORDER BY m.place DESC) FILTER (WHERE m.matches))[:%s],
+       (array_agg(m.place ORDER BY m.place DESC) FILTER (WHERE m.matches))[:%s],
+       count(*) FILTER (WHERE m.matches), count(*), min(m.place)
+FROM (SELECT s.id, s.place,
+
+-- name: look_of
+AS matches FROM (
+
+-- name: look_close
+-- OFFSET 0 keeps what is asked from being asked anew wherever its answer is used.
+) s OFFSET 0) m
 
 -- name: count_of
 SELECT count(*) FROM (SELECT FROM (
@@ -155,6 +192,10 @@ ORDER BY s.place LIMIT %s
 
 -- name: newest_first
 ORDER BY s.place DESC LIMIT %s
+
+-- name: give_up_after
+-- For the rest of this transaction, in milliseconds.
+SELECT set_config('statement_timeout', %s, true)
 
 -- name: up_to
 LIMIT %s) c
