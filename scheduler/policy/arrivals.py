@@ -7,7 +7,7 @@ resembles the present.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -119,17 +119,22 @@ class ArrivalRecord:
             return 0.0
         return sum(bin_.get(lane, 0) for bin_ in self.bins) / (len(self.bins) * BIN_S)
 
-    def imagine(self, now: float, *, draw: Callable[[], float]) -> Iterator[Arrival]:
-        """Arrivals from `now` on without end, by one stretch of the record. None while the record is short."""
+    def imagine(self, now: float, lanes: Container[LaneKey], *, draw: Callable[[], float]) -> Iterator[Arrival]:
+        """Arrivals in some lanes from `now` on without end, by one stretch of the record.
+
+        None while the record is short, and none if it has none of these lanes: whoever waits for the next one of a
+        stream without any would wait for ever.
+        """
         bins = list(self.bins)
-        if len(bins) <= 1 or not any(bins):
+        wanted = [{lane: tasks for lane, tasks in bin_.items() if lane in lanes} for bin_ in bins]
+        if len(bins) <= 1 or not any(wanted):
             return
         totals = [sum(bin_.values()) for bin_ in bins]
         starts = [1 + int(draw() * (len(bins) - 1)) for _ in range(CANDIDATES)]
         at = min(starts, key=lambda n: abs(totals[n - 1] - totals[-1]))
         begins = now
         while True:
-            yield from sorted(self._chunks(bins[at % len(bins)], begins, draw), key=lambda a: a.at)
+            yield from sorted(self._chunks(wanted[at % len(bins)], begins, draw), key=lambda a: a.at)
             at += 1
             begins += BIN_S
 

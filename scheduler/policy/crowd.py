@@ -34,13 +34,16 @@ class Crowd:
     merged: Mapping[LaneKey, LaneKey]
     sharing: Mapping[LaneKey, int]
 
+    @property
+    def known(self) -> set[LaneKey]:
+        """Lanes whose arrivals are followed, by themselves or in what they were merged into."""
+        return {*self.lanes, *self.merged}
+
     def followed(self, arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
-        """Arrivals of lanes that are followed, or of what they were merged into."""
-        kept = set(self.lanes)
+        """Arrivals of `known` lanes, as those of the lanes that they were merged into."""
         for arrival in arrivals:
-            lane = self.merged.get(arrival.lane, arrival.lane)
-            if lane in kept:
-                yield arrival if lane is arrival.lane else arrival._replace(lane=lane)
+            lane = self.merged.get(arrival.lane)
+            yield arrival if lane is None else arrival._replace(lane=lane)
 
 
 def condense(scene: Scene, learned: Learned) -> Crowd:

@@ -204,7 +204,7 @@ def _look_ahead(
     flights = tuple(f._replace(ends_at=service.end_of(f, scene.now)) for f in scene.in_flight)
     run = Forward(
         replace(scene, in_flight=flights),
-        crowd.followed(learned.arrivals.imagine(scene.now, draw=come)),
+        crowd.followed(learned.arrivals.imagine(scene.now, crowd.known, draw=come)),
         draw=draw,
         serve=service.serve,
         coarse_after=COARSE_AFTER,

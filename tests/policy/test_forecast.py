@@ -103,7 +103,7 @@ def test_old_durations_fade_and_extremes_have_a_bin() -> None:
 
 def test_arrivals_are_counted_in_bins_and_repeated() -> None:
     record = ArrivalRecord()
-    assert list(record.imagine(0.0, draw=Random(1).random)) == []
+    assert list(record.imagine(0.0, {lane()}, draw=Random(1).random)) == []
     assert record.surge(lane()) == 0
     assert record.per_s(lane()) == 0.0
     record.turn(0.0)
@@ -113,11 +113,22 @@ def test_arrivals_are_counted_in_bins_and_repeated() -> None:
         record.turn(n * BIN_S)
     assert record.surge(lane()) == 40
     assert record.per_s(lane()) == 4.0
-    imagined = record.imagine(100.0, draw=Random(1).random)
+    imagined = record.imagine(100.0, {lane()}, draw=Random(1).random)
     first = [next(imagined) for _ in range(16)]
     assert sum(a.number for a in first) == 40
     assert all(100.0 <= a.at < 110.0 and a.amounts == (2.0,) and a.expected_s == 3.0 for a in first)
     assert [a.at for a in first[:8]] == sorted(a.at for a in first[:8])
+
+
+def test_a_forecast_ends_where_work_came_only_to_lanes_that_it_does_not_follow() -> None:
+    known = learned()
+    known.arrivals.turn(0.0)
+    for n in range(1, 9):
+        known.arrivals.note(lane(999), 20)
+        known.arrivals.turn(n * BIN_S)
+    assert list(known.arrivals.imagine(0.0, {lane()}, draw=Random(1).random)) == []
+    busy = replace(scene(), waiting={lane(): (Waiting(0.0, number=20),)})
+    assert lane() in foretell(busy, known, draw=Random(1).random).lanes
 
 
 def test_silence_is_remembered_and_a_long_gap_forgets() -> None:
@@ -166,7 +177,7 @@ def test_the_stretch_that_is_repeated_began_like_the_present() -> None:
         record.turn(n * BIN_S)
     # The present is busy, and after a busy bin there was always a quiet one.
     draws = Random(1)
-    firsts = [next(record.imagine(0.0, draw=draws.random)).number for _ in range(20)]
+    firsts = [next(record.imagine(0.0, {lane()}, draw=draws.random)).number for _ in range(20)]
     assert firsts.count(1) >= 18
 
 
@@ -435,7 +446,9 @@ def test_a_crowd_is_followed_as_one_and_its_cost_has_a_bound() -> None:
     assert len(crowd.lanes) == LANES_FOLLOWED + 2
     others = lane()._replace(tenant=OTHERS)
     assert crowd.sharing == {others: tenants - LANES_FOLLOWED}
-    came = [Arrival(1.0, lane(200)), Arrival(2.0, lane(1)), Arrival(3.0, lane(999))]
+    assert lane(999) not in crowd.known
+    assert crowd.known >= {lane(200), lane(1)}
+    came = [Arrival(1.0, lane(200)), Arrival(2.0, lane(1))]
     assert [a.lane for a in crowd.followed(came)] == [others, lane(1)]
     foreseen = foretell(world, known, draw=Random(1).random)
     assert foreseen.others[others].raw_at(284).p50_s == pytest.approx(10.0, rel=0.3)
