@@ -264,6 +264,7 @@ function closeMenus(except) {
 
 function click({ target }) {
   closeMenus(target);
+  for (const box of target.dataset?.all ? document.getElementsByName(target.dataset.all) : []) box.checked = target.checked;
   const { open, dismiss } = target.closest("[data-open], [data-dismiss]")?.dataset ?? {};
   if (open) byId(open).showModal();
   if (dismiss) byId(dismiss).remove();

@@ -22,6 +22,7 @@ from scheduler.models.people import BoundAccount, SignInCount
 from scheduler.models.pools import Leader, Pool, PoolScale, PoolState, Worker
 from scheduler.models.routes import Route
 from scheduler.models.runs import Checkpoint, KillEpoch, Receipt, Run, RunAlert, RunIntake, RunUse
+from scheduler.models.saved import SavedFilter
 from scheduler.models.schedules import Occurrence, Schedule
 from scheduler.models.tasks import FixedStart, Task, TaskPayload, TaskResult
 from scheduler.models.tenants import ApiToken, IdempotencyRecord, Tenant, TenantBudget, TenantState
@@ -74,6 +75,7 @@ __all__ = [
     "RunAlert",
     "RunIntake",
     "RunUse",
+    "SavedFilter",
     "Schedule",
     "SetAside",
     "SignInCount",

@@ -17,7 +17,17 @@ from scheduler.store.dead import ListedRow
 from scheduler.store.dispatch import load_now
 from scheduler.store.filters import Look, Place, Search
 
-__all__ = ["Filter", "FoundCount", "FoundPage", "ListedRow", "find_ids", "find_page", "read_filter"]
+__all__ = [
+    "Filter",
+    "FoundCount",
+    "FoundPage",
+    "ListedRow",
+    "count_above",
+    "find_ids",
+    "find_page",
+    "read_filter",
+    "top_of",
+]
 
 PAGE_ROWS: Final = 50
 LOOK_MAX: Final = 20_000
@@ -40,7 +50,7 @@ class FoundPage:
     """Tasks that match, and the places to go on from: None where there is nothing more.
 
     `stopped` says that the page ends because it looked far enough, not because there is nothing more. `as_of` is the
-    moment of the look in Unix seconds. `count` is of all pages.
+    moment of the look in Unix seconds. `count` is of all pages, `top` the place of the first row, 0 without any.
     """
 
     rows: tuple[ListedRow, ...]
@@ -49,6 +59,7 @@ class FoundPage:
     stopped: bool
     as_of: float
     count: FoundCount
+    top: int = 0
 
 
 def read_filter(text: str) -> Filter:
@@ -70,7 +81,7 @@ def find_page(
         if len(found) > PAGE_ROWS:
             shown = found[PAGE_ROWS - 1 :: -1]
             places = shown[-1].place, shown[0].place
-            return FoundPage(_rows(shown), *places, stopped=False, as_of=now, count=_count(search))
+            return FoundPage(_rows(shown), *places, stopped=False, as_of=now, count=_count(search), top=shown[0].place)
         older = None  # Whoever comes to the top sees the newest page whole.
     return _plain_page(search, older, now) if search.is_plain else _picked_page(search, older, now)
 
@@ -81,7 +92,7 @@ def _plain_page(search: Search, older: int | None, now: float) -> FoundPage:
     shown, is_full = found[:PAGE_ROWS], len(found) > PAGE_ROWS
     count = FoundCount(len(shown)) if older is None and not is_full else _count(search)
     beyond = shown[-1].place if is_full else None
-    return FoundPage(_rows(shown), beyond, _above(shown, older), stopped=False, as_of=now, count=count)
+    return FoundPage(_rows(shown), beyond, _above(shown, older), stopped=False, as_of=now, count=count, top=_top(shown))
 
 
 def _picked_page(search: Search, older: int | None, now: float) -> FoundPage:
@@ -91,13 +102,33 @@ def _picked_page(search: Search, older: int | None, now: float) -> FoundPage:
     stopped = not is_full and seen.passed == _look_max(search)
     beyond = shown[-1].place if is_full else (seen.lowest if stopped else None)
     count = _counted(search, seen) if older is None else _count(search)
-    return FoundPage(_rows(shown), beyond, _above(shown, older), stopped=stopped, as_of=now, count=count)
+    return FoundPage(
+        _rows(shown), beyond, _above(shown, older), stopped=stopped, as_of=now, count=count, top=_top(shown)
+    )
 
 
 def _above(shown: list[Place], older: int | None) -> int | None:
     if older is None:
         return None
     return shown[0].place if shown else older - 1
+
+
+def _top(shown: list[Place]) -> int:
+    return shown[0].place if shown else 0
+
+
+def top_of(wanted: Filter, tenant: TenantId | None) -> int:
+    """The place of the newest that matches, 0 when none does. Raises Refused for a name that nobody has."""
+    search = _search(wanted, tenant, load_now())
+    found = store.find(search, bound=None, back=False, look_max=_look_max(search), rows_max=1)
+    return _top(found)
+
+
+def count_above(wanted: Filter, tenant: TenantId | None, place: int) -> FoundCount:
+    """How many match above a place, as far as one page goes. Raises Refused for a name that nobody has."""
+    search = _search(wanted, tenant, load_now())
+    found = store.find(search, bound=place, back=True, look_max=_look_max(search), rows_max=PAGE_ROWS + 1)
+    return FoundCount(min(len(found), PAGE_ROWS), more=len(found) > PAGE_ROWS)
 
 
 def find_ids(

@@ -28,6 +28,7 @@ _DONE: Final = {
     "disable": "disabled",
     "drain": "drained",
     "edit": "edited",
+    "forget": "forgot",
     "kill": "killed",
     "lift": "lifted the stop of",
     "lift_override": "lifted the override of",
@@ -42,6 +43,7 @@ _DONE: Final = {
     "resume": "resumed",
     "revoke": "revoked",
     "rotate": "gave a new secret to",
+    "save": "saved",
 }
 _PAGES: Final = {
     "pool": ("ops:pool", "name"),

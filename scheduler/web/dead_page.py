@@ -13,9 +13,10 @@ from scheduler.errors import NotFound, Refused
 from scheduler.live import wording
 from scheduler.policy.filters import DEAD, Filter, Is, Key, format_filter
 from scheduler.reads.dead import DeadGroup, find_group, list_dead_groups
-from scheduler.reads.task_lists import find_page
+from scheduler.reads.task_lists import find_page, top_of
 from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, needs
 from scheduler.web.filtering import address, box_of, bulk_of, place_of
+from scheduler.web.fresh_rows import DEAD_ONLY, fresh_url
 from scheduler.web.shell import missing, page
 from scheduler.web.task_rows import lines_of
 from scheduler.web.task_story import When, when
@@ -83,6 +84,7 @@ def dead(request: HttpRequest) -> HttpResponse:
         older=address(path, asked, older=found.older),
         has_older=found.older is not None,
         newer=address(path, asked) if "older" in request.GET else "",
+        fresh_url=fresh_url(asked, top_of(Filter((DEAD_ONLY, *asked.terms)), None), groups=True),
     )
 
 

@@ -95,8 +95,12 @@ def confirm(request: HttpRequest) -> HttpResponse:
     kind = kind_of(request.GET.get("kind", ""))
     if kind is None:
         return missing(request, "There is no such operation: replay, cancel, discard and restore are there.")
+    ticked = request.GET.getlist("task")
+    text = f"task:{','.join(ticked)}" if ticked else request.GET.get("filter", "")
+    if not ticked and "filter" not in request.GET:
+        return missing(request, "No task is ticked: tick those that you mean, or filter the list and take all.")
     try:
-        found = preview_operation(kind, read_filter(request.GET.get("filter", "")), None)
+        found = preview_operation(kind, read_filter(text), None)
     except Refused as refusal:
         return missing(request, f"This is no filter. {refusal.detail}")
     return confirm_page(request, found, {"key": str(uuid.uuid4())})

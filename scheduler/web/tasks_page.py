@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+import shlex
+from collections.abc import Sequence
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from scheduler.errors import Refused
+from scheduler.errors import FieldError, Refused
 from scheduler.policy.filters import Filter, format_filter
-from scheduler.reads.task_lists import find_page
+from scheduler.reads.saved_filters import saved_filters
+from scheduler.reads.task_lists import find_page, read_filter
 from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, needs
+from scheduler.web.fields import Field, with_faults
 from scheduler.web.filtering import address, box_of, bulk_of, place_of, state_chips
+from scheduler.web.fresh_rows import fresh_url
 from scheduler.web.shell import page
 from scheduler.web.task_rows import lines_of, sum_of
 from scheduler.web.task_story import when
@@ -32,6 +37,11 @@ CHIPS: Final = (
 @needs(VIEW_CONSOLE)
 def tasks(request: HttpRequest) -> HttpResponse:
     """Tasks that match, newest first. A faulty filter is answered with 422 and what was shown before."""
+    return tasks_page(request)
+
+
+def tasks_page(request: HttpRequest, *, status: int = 200, save_errors: Sequence[FieldError] = ()) -> HttpResponse:
+    """The list, after a refused action on its filter with what was typed and the faults beside it."""
     path = reverse("ops:tasks")
     box = box_of(request)
     asked, fault = box.asked, box.fault
@@ -48,7 +58,7 @@ def tasks(request: HttpRequest) -> HttpResponse:
         "ops/tasks.html",
         title="Tasks",
         nav="tasks",
-        status=422 if fault else 200,
+        status=422 if fault else status,
         box={"text": box.text, "fault": fault, "was": format_filter(asked), "path": path},
         chips=state_chips(path, asked, CHIPS),
         lines=lines_of(found.rows, now=found.as_of),
@@ -62,4 +72,32 @@ def tasks(request: HttpRequest) -> HttpResponse:
         newer=address(path, asked, newer=found.newer) if found.newer is not None else "",
         bulk=bulk_of(asked),
         may_operate=request.user.has_perm(OPERATE_TASK),
+        fresh_url=fresh_url(asked, found.top) if found.newer is None else "",
+        **_saved(request, asked, save_errors),
     )
+
+
+def _saved(request: HttpRequest, asked: Filter, errors: Sequence[FieldError]) -> dict[str, Any]:
+    """The filters that are kept under a name, the form that keeps this one, and how to ask for the same elsewhere."""
+    path, text = reverse("ops:tasks"), format_filter(asked)
+    known = saved_filters(request.user.pk or 0)
+    name = Field("name", "Save this filter as", request.POST.get("name", ""), extra={"maxlength": "60"}, required=True)
+    fields, loose = with_faults([name], errors)
+    return {
+        "saved": [(row, address(path, read_filter(row.filter)), row.filter == text) for row in known],
+        "save_fields": fields,
+        "save_faults": loose,
+        "save_url": address(reverse("ops:filter-save"), asked),
+        "save_shared": request.POST.get("shared") == "on",
+        "commands": _commands(request, text),
+    }
+
+
+def _commands(request: HttpRequest, text: str) -> list[str]:
+    """The same question on the command line and over REST."""
+    url = request.build_absolute_uri("/api/v1/tasks")
+    asks = f" -G --data-urlencode {shlex.quote(f'filter={text}')}" if text else ""
+    return [
+        f"cronoq list {shlex.quote(text)}" if text else "cronoq list",
+        f'curl -H "Authorization: Bearer $CRONOQ_TOKEN"{asks} {url}',
+    ]

@@ -43,7 +43,7 @@ def url_of(route: str, task: int, **others: object) -> str:
     real: dict[str, object] = {"name": "llm", "page": "overview", "task_id": task, "slug": "acme", "event_id": 1}
     real |= {"operation_id": 1, "fingerprint": "0" * 16, "top_up_id": 1}
     real |= {"run_id": run_of_tests(), "schedule_id": schedule_of_tests(), "worker_id": uuid.uuid4()}
-    real |= {"public_id": "0a1b2c", "webhook_id": 1} | others
+    real |= {"public_id": "0a1b2c", "webhook_id": 1, "filter_id": 1} | others
     return reverse(f"ops:{route}", kwargs={part: real[part] for part in ROUTES[route].pattern.converters})
 
 
