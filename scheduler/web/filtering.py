@@ -55,7 +55,11 @@ def _read_or_all(text: str) -> Filter:
 
 def place_of(request: HttpRequest, name: str) -> int | None:
     """A place in a list that an address names; one that no list gave out is none."""
-    said = request.GET.get(name, "")
+    return place_of_text(request.GET.get(name, ""))
+
+
+def place_of_text(said: str) -> int | None:
+    """The same of a text."""
     return int(said) if said.isascii() and said.isdecimal() and len(said) <= PLACE_DIGITS_MAX else None
 
 

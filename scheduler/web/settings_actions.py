@@ -1,4 +1,4 @@
-"""Making and revoking tokens, and pausing and resuming webhooks. A token is shown once and never kept."""
+"""Making and revoking tokens. A token is shown once and never kept."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from scheduler.errors import Conflict, FieldError, NotFound, Refused
-from scheduler.policy.webhooks import Standing
+from scheduler.errors import FieldError, NotFound, Refused
 from scheduler.services.idempotency import Answer, once
 from scheduler.services.tokens import NewToken, create_token, revoke_token
-from scheduler.services.webhooks import edit_webhook
 from scheduler.web.access import EDIT_ACCESS, needs
-from scheduler.web.acting import actor_of, author_of, done, reason_of
-from scheduler.web.settings_page import tokens_page, webhooks_page
+from scheduler.web.acting import actor_of, done, reason_of
+from scheduler.web.settings_page import tokens_page
 from scheduler.web.toast import Toast
 
 DAY_S: Final = 86_400
@@ -59,33 +57,6 @@ def drop_token(request: HttpRequest, public_id: str) -> HttpResponse:
     except NotFound as fault:
         return tokens_page(request, status=409, fault=f"{fault.detail} It may have been revoked already.")
     return done(request, reverse("ops:tokens"), Toast(f"Revoked cq_{public_id}. It opens nothing from now on."))
-
-
-@require_POST
-@needs(EDIT_ACCESS)
-def pause_webhook(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    """Post nothing there until it is resumed; what happens meanwhile is posted then, as long as it is kept."""
-    return _stand(request, webhook_id, Standing.PAUSED, "Paused. Events wait until it is resumed.")
-
-
-@require_POST
-@needs(EDIT_ACCESS)
-def resume_webhook(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    """Post again, beginning with a clean slate."""
-    return _stand(request, webhook_id, Standing.ACTIVE, "Resumed. What has waited is posted first.")
-
-
-def _stand(request: HttpRequest, webhook: int, standing: Standing, says: str) -> HttpResponse:
-    version = request.POST.get("version", "")
-    if not (version.isascii() and version.isdigit() and len(version) <= 18):  # noqa: PLR2004 - fits a bigint
-        return webhooks_page(request, status=422, fault="Say which version you saw: send the form of this page.")
-    try:
-        edit_webhook(webhook, None, int(version), {"standing": standing}, author_of(request))
-    except NotFound as fault:
-        return webhooks_page(request, status=404, fault=fault.detail)
-    except (Conflict, Refused) as refusal:
-        return webhooks_page(request, status=409 if isinstance(refusal, Conflict) else 422, fault=refusal.detail)
-    return done(request, reverse("ops:webhooks"), Toast(says))
 
 
 def _create(request: HttpRequest) -> NewToken:

@@ -1,4 +1,4 @@
-"""Settings: how the console looks here, and for those who may, which tokens and receivers there are."""
+"""Settings: how the console looks here, and for those who may, which tokens there are."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from django.views.decorators.http import require_safe
 from scheduler.errors import FieldError
 from scheduler.live import wording
 from scheduler.policy.declarations import SCOPES
-from scheduler.policy.webhooks import Standing
 from scheduler.reads.tokens import TokenEntry, list_tokens
-from scheduler.reads.webhooks import WebhookRow, list_webhooks
 from scheduler.web.access import EDIT_ACCESS, VIEW_CONSOLE, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.look import DENSITIES
@@ -32,11 +30,6 @@ SCOPE_SAYS: Final = {
     "admin": "declare pools, limits, tenants",
     "metrics": "scrape metrics",
 }
-_STATES: Final = {
-    Standing.ACTIVE: Chip("ok", "Active", "ok"),
-    Standing.PAUSED: Chip("pause", "Paused", "quiet"),
-    Standing.DISABLED: Chip("cross", "Switched off: it failed too long", "bad"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +44,6 @@ class TokenLine:
     used: When | None
     ends: When | None
     revocable: bool
-
-
-@dataclass(frozen=True, slots=True)
-class HookLine:
-    """A webhook for the list."""
-
-    hook: WebhookRow
-    chip: Chip
-    events: str
-    trouble: str
-    paused: bool
 
 
 @require_safe
@@ -112,32 +94,6 @@ def tokens_page(
     )
 
 
-@require_safe
-@needs(EDIT_ACCESS)
-def webhooks(request: HttpRequest) -> HttpResponse:
-    """Where events and alerts are posted, and how that goes."""
-    return webhooks_page(request)
-
-
-def webhooks_page(request: HttpRequest, *, status: int = 200, fault: str = "") -> HttpResponse:
-    """The lists, after a refused action with what was wrong."""
-    after = request.GET.get("after", "")
-    rows = list_webhooks(None, after=int(after) if after.isascii() and after.isdigit() else 0, rows_max=ROWS + 1)
-    return page(
-        request,
-        "ops/webhooks.html",
-        title="Webhooks",
-        nav="settings",
-        status=status,
-        lines=[_hook_line(row) for row in rows[:ROWS]],
-        older=f"?after={rows[ROWS - 1].id}" if len(rows) > ROWS else "",
-        older_says="More",
-        newer=reverse("ops:webhooks") if after else "",
-        newer_says="First",
-        fault=fault,
-    )
-
-
 def _token_fields(request: HttpRequest) -> list[Field]:
     value = {name: request.POST.get(name, "") for name in ("name", "tenant", "pools", "days", "reason")}
     return [
@@ -173,15 +129,6 @@ def _token_line(token: TokenEntry) -> TokenLine:
         None if token.expires_at is None else _day(token.expires_at),
         revocable=token.revoked_at is None,
     )
-
-
-def _hook_line(hook: WebhookRow) -> HookLine:
-    trouble = ""
-    if hook.failures:
-        since = "" if hook.failing_since is None else f" for {wording.duration(hook.now - hook.failing_since)}"
-        trouble = f"{wording.plural(hook.failures, 'failure')} in a row{since}"
-    events = ", ".join(hook.events) or "all events"
-    return HookLine(hook, _STATES[hook.standing], events, trouble, paused=hook.standing is not Standing.ACTIVE)
 
 
 def _day(at_s: float) -> When:

@@ -133,6 +133,58 @@ def test_a_webhook_is_paused_and_resumed_and_one_that_changed_meanwhile_is_not(k
     assert Webhook.objects.get().standing == "active"
 
 
+def form_of(html: str) -> dict[str, str]:
+    return dict(re.findall(r'name="(key|version)" value="([^"]*)"', html))
+
+
+def test_a_webhook_is_added_once_and_its_secret_shown_once(keeper: Client) -> None:
+    make_tenant("globex")
+    url = "https://hooks.example.org/x"
+    form = form_of(text_of(keeper, HOOKS)) | {"url": url, "tenant": "globex", "events": ["alert", "task.succeeded"]}
+    made = keeper.post(f"{HOOKS}add/", form)
+    assert made.status_code == 201
+    assert "whsec_" in made.content.decode()
+    again = keeper.post(f"{HOOKS}add/", form)
+    assert again.status_code == 409
+    assert "whsec_" not in again.content.decode()
+    assert Webhook.objects.count() == 1
+    hook = Webhook.objects.get()
+    assert list(hook.events) == ["alert", "task.succeeded"]
+    page = text_of(keeper, f"{HOOKS}{hook.pk}/")
+    assert "Nothing was posted in the last week." in page
+    assert "whsec_" not in page
+
+
+def test_a_faulty_webhook_is_refused_with_what_was_typed(keeper: Client) -> None:
+    form = form_of(text_of(keeper, HOOKS)) | {"url": "ftp://x", "tenant": "", "events": []}
+    refused = keeper.post(f"{HOOKS}add/", form)
+    html = refused.content.decode()
+    assert refused.status_code == 422
+    assert 'value="ftp://x"' in html
+    assert 'id="url-fault"' in html
+    assert "Name at least one event" in html
+    assert keeper.post(f"{HOOKS}add/", form | {"tenant": "nobody", "key": "k"}).status_code == 422
+    assert Webhook.objects.count() == 0
+
+
+def test_a_webhook_gets_a_new_secret_goes_back_and_is_removed(keeper: Client) -> None:
+    hook = add_webhook(make_tenant("globex"), "https://h.example.org/x", ("alert",), Author("t", "system", "")).webhook
+    page = f"{HOOKS}{hook.id}/"
+    form = form_of(text_of(keeper, page))
+    assert "whsec_" in keeper.post(f"{page}rotate/", form).content.decode()
+    assert keeper.post(f"{page}rotate/", form).status_code == 409
+    assert keeper.post(f"{page}replay/", {"after": "x"}).status_code == 422
+    beyond = keeper.post(f"{page}replay/", {"after": "999999"})
+    assert beyond.status_code == 422
+    assert "can be delivered again from" in beyond.content.decode()
+    assert keeper.post(f"{page}replay/", {"after": str(hook.cursor)}).status_code == 303
+    assert keeper.post(f"{page}remove/", {"reason": "moved"}).status_code == 303
+    assert keeper.get(page).status_code == 404
+    assert keeper.post(f"{page}remove/").status_code == 404
+    actions = set(AuditEvent.objects.values_list("action", flat=True))
+    assert {"webhook.rotate", "webhook.replay", "webhook.remove"} <= actions
+
+
 def test_a_viewer_learns_what_tokens_need(signed_in: SignIn, snapshot: Snapshot) -> None:
     html = text_of(signed_in("viewer"), "/ops/settings/")
     assert "scheduler.edit_access" in html
