@@ -43,6 +43,7 @@ _DONE: Final = {
     "resume": "resumed",
     "revoke": "revoked",
     "rotate": "gave a new secret to",
+    "run": "ran",
     "save": "saved",
 }
 _PAGES: Final = {

@@ -1,19 +1,26 @@
-"""Pausing, resuming and changing a schedule. A change is saved only after the runs that it gives were shown."""
+"""Pausing, resuming, changing and removing a schedule, and running it now.
+
+A change is saved only after the runs that it gives were shown.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import orjson
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from scheduler.errors import Conflict, FieldError, NotFound, Refused
+from scheduler.engine.doorbell import ring
+from scheduler.errors import Conflict, FieldError, NotFound, Refused, Unavailable
 from scheduler.policy.schedules import CatchUp, Overlap
 from scheduler.policy.types import TenantId
 from scheduler.reads.schedule_pages import ScheduleRow, schedule_row
 from scheduler.services.changes import Author
-from scheduler.services.schedules import edit_schedule, pause_schedule, resume_schedule
+from scheduler.services.idempotency import Answer, once
+from scheduler.services.running_now import run_schedule_now
+from scheduler.services.schedules import edit_schedule, pause_schedule, remove_schedule, resume_schedule
 from scheduler.web.access import EDIT_SCHEDULE, needs
 from scheduler.web.acting import author_of, done, reason_of
 from scheduler.web.schedule_page import edit_page, schedule_page, values_of
@@ -37,6 +44,43 @@ def pause(request: HttpRequest, schedule_id: int) -> HttpResponse:
 def resume(request: HttpRequest, schedule_id: int) -> HttpResponse:
     """Go on; what came meanwhile is made up for as the schedule says."""
     return _move(request, schedule_id, resume_schedule, Toast("Resumed. What came meanwhile is caught up as declared."))
+
+
+@require_POST
+@needs(EDIT_SCHEDULE)
+def run_now(request: HttpRequest, schedule_id: int) -> HttpResponse:
+    """Submit its task once, beside its times. The same form sent twice submits one."""
+
+    def act() -> Answer:
+        row = schedule_row(schedule_id)
+        task = run_schedule_now(row.tenant, row.name, author_of(request))
+        return Answer(201, orjson.dumps({"task": task}).decode())
+
+    try:
+        form = request.POST.get("key", "")
+        answer = once(f"person {request.user.pk}", form, f"run schedule {schedule_id}".encode(), act)
+    except NotFound as refusal:
+        return missing(request, refusal.detail)
+    except (Conflict, Refused, Unavailable) as refusal:
+        status = 422 if isinstance(refusal, Refused) else 409
+        return schedule_page(request, schedule_id, status=status, fault=f"{refusal.detail} Nothing was submitted.")
+    ring()
+    task = orjson.loads(answer.body)["task"]
+    return done(request, reverse("ops:task", kwargs={"task_id": task}), Toast(f"Submitted as task {task}."))
+
+
+@require_POST
+@needs(EDIT_SCHEDULE)
+def remove(request: HttpRequest, schedule_id: int) -> HttpResponse:
+    """Remove it with the record of its times; its tasks stay. The reason is required: there is no way back."""
+    if not reason_of(request):
+        return schedule_page(request, schedule_id, status=422, fault="Say why it is removed: the reason stays.")
+    try:
+        row = schedule_row(schedule_id)
+        remove_schedule(row.tenant, row.name, author_of(request))
+    except NotFound as refusal:
+        return missing(request, refusal.detail)
+    return done(request, reverse("ops:schedules"), Toast(f"Removed the schedule {row.name}. Its tasks stay."))
 
 
 def _move(

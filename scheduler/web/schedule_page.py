@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
@@ -61,6 +62,7 @@ def schedule_page(
         newer=f"{here}#history-h" if before is not None else "",
         looked=when(told.now),
         page_url=here,
+        key=secrets.token_urlsafe(12),
         may_edit=request.user.has_perm(EDIT_SCHEDULE),
         permission=EDIT_SCHEDULE,
         reason=reason,

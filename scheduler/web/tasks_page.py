@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -13,7 +14,7 @@ from django.views.decorators.http import require_safe
 from scheduler.errors import FieldError, Refused
 from scheduler.policy.filters import Filter, format_filter
 from scheduler.reads.saved_filters import saved_filters
-from scheduler.reads.task_lists import find_page, read_filter
+from scheduler.reads.task_lists import find_page
 from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.filtering import address, box_of, bulk_of, place_of, state_chips
@@ -84,7 +85,7 @@ def _saved(request: HttpRequest, asked: Filter, errors: Sequence[FieldError]) ->
     name = Field("name", "Save this filter as", request.POST.get("name", ""), extra={"maxlength": "60"}, required=True)
     fields, loose = with_faults([name], errors)
     return {
-        "saved": [(row, address(path, read_filter(row.filter)), row.filter == text) for row in known],
+        "saved": [(row, f"{path}?{urlencode({'filter': row.filter})}", row.filter == text) for row in known],
         "save_fields": fields,
         "save_faults": loose,
         "save_url": address(reverse("ops:filter-save"), asked),

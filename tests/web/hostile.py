@@ -16,6 +16,7 @@ from scheduler.policy.types import PoolId, TaskId, TenantId
 from scheduler.services.changes import Author, record
 from scheduler.services.dead import fold_dead
 from scheduler.services.kill import kill
+from scheduler.services.saved_filters import save_filter
 from scheduler.services.tokens import create_token
 from scheduler.services.webhooks import add_webhook
 from tests.live import sample
@@ -140,6 +141,7 @@ def cast() -> dict[str, object]:
     )
     token = create_token(scopes=["read"], tenant="acme", name="n", actor="a", reason="r")
     hook = add_webhook(tenant, "https://example.org/", ("task.failed",), Author("a", "ui", "r")).webhook
+    save_filter("n", "state:dead", None, Author("a", "ui", "r"))
     kill(KillScope.POOL, "llm", actor="a", reason="r")
     record(Author(TEXT, "ui", TEXT), TEXT, TEXT, before={TEXT: TEXT, "a": 1}, after={TEXT: [TEXT], "a": TEXT})
     now = timezone.now()
@@ -164,6 +166,7 @@ def cast() -> dict[str, object]:
         "fingerprint": f"{group.pk % 2**64:016x}",
         "public_id": token.public_id,
         "webhook_id": hook.id,
+        "filter_id": 1,
         "event_id": _newest_event(),
     }
 

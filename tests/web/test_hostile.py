@@ -18,6 +18,7 @@ ASKED = ("q", "filter", "sort", "tenant", "pool", "kind", "state", "after", "bef
 ADDED = {
     "kill-confirm": {"scope": "tenant", "name": hostile.TEXT},
     "operation-new": {"kind": "discard", "filter": "state:dead"},
+    "tasks-fresh": {"since": "0"},
 }
 """What the addresses of some pages must say besides."""
 
@@ -51,7 +52,7 @@ def test_stored_text_stays_text_on_every_page(watcher: Client) -> None:
         if "&lt;evil a&gt;" not in html:
             silent.add(route)
     assert faults == {}
-    assert silent == {"settings"}
+    assert silent == {"settings", "tasks-fresh"}
 
 
 def test_what_is_asked_for_stays_text(watcher: Client, task: TaskId) -> None:

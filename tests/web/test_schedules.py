@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from scheduler.models import AuditEvent, Occurrence, Pool, Schedule, Snapshot
+from scheduler.models import AuditEvent, Occurrence, Pool, Schedule, Snapshot, Task, Tenant
 from scheduler.policy.types import TenantId
 from scheduler.reads.schedule_pages import Run
 from scheduler.services.ticking import tick
@@ -32,6 +32,36 @@ def nightly(acme: TenantId) -> int:
 @pytest.fixture
 def editor(with_permissions: WithPermissions) -> Client:
     return with_permissions(MAY)
+
+
+def key_of(html: str) -> dict[str, str]:
+    return dict(re.findall(r'name="(key)" value="([^"]*)"', html))
+
+
+def test_a_schedule_is_run_now_once_and_its_times_stay(editor: Client, nightly: int) -> None:
+    page = f"/ops/schedules/{nightly}/"
+    before = Schedule.objects.get().next_at
+    form = key_of(editor.get(page).content.decode())
+    first, again = editor.post(f"{page}run/", form), editor.post(f"{page}run/", form)
+    task = Task.objects.get()
+    assert first["Location"] == again["Location"] == f"/ops/tasks/{task.pk}/"
+    assert Schedule.objects.get().next_at == before
+    assert Occurrence.objects.count() == 0
+    assert AuditEvent.objects.filter(action="schedule.run").count() == 1
+    Tenant.objects.update(max_queued=0)
+    refused = editor.post(f"{page}run/", {"key": "another"})
+    assert refused.status_code == 409
+    assert "Nothing was submitted." in refused.content.decode()
+
+
+def test_a_schedule_is_removed_with_a_reason(editor: Client, nightly: int) -> None:
+    page = f"/ops/schedules/{nightly}/"
+    assert editor.post(f"{page}remove/", {"reason": " "}).status_code == 422
+    assert editor.post(f"{page}remove/", {"reason": "not needed"}).status_code == 303
+    assert Schedule.objects.count() == 0
+    assert AuditEvent.objects.get(action="schedule.remove").reason == "not needed"
+    assert editor.post(f"{page}remove/", {"reason": "again"}).status_code == 404
+    assert editor.post(f"{page}run/", {"key": "k"}).status_code == 404
 
 
 def let_one_pass(schedule: int) -> None:
