@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduler", "0125_lease_charges"),
+        ("scheduler", "0105_pressing"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
