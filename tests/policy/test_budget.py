@@ -9,14 +9,17 @@ from hypothesis import strategies as st
 
 from scheduler.policy.budget import Account, BudgetVerdict, Purse, Treasury, charge
 from scheduler.policy.plan import make_plan
+from scheduler.policy.run_gates import RunView
 from scheduler.policy.types import (
     BudgetId,
     BudgetView,
     DemandId,
+    DemandView,
     LaneKey,
     Plan,
     PoolId,
     PriorityClass,
+    RunId,
     TenantId,
     TenantView,
     WaitReason,
@@ -133,3 +136,19 @@ def test_without_a_limit_everything_is_charged() -> None:
 
 def test_what_was_reserved_may_be_used_after_the_limit_was_lowered() -> None:
     assert charge(80, reserved=100, accounts=[Account(budget(10, reserved=100))]) == 80
+
+
+def run_verdict(view: BudgetView) -> tuple[WaitReason | None, set[RunId]]:
+    """What a run with this money says to a step of it that costs 50 to 100, and which runs it ends."""
+    steps = DemandView(DemandId(-1), (), priced=True, run=RunId(7))
+    tenants = {ONE: TenantView(ONE, budget=BudgetView(BudgetId(2), None))}
+    treasury = Treasury(tenants, {RunId(7): RunView(RunId(7), budget=view)}, {steps.id: steps})
+    lane = LaneKey(PoolId(1), PriorityClass.NORMAL, ONE, steps.id)
+    hold = treasury.keeps(lane, task(1)._replace(cost=100, cost_min=50))
+    return (None if hold is None else hold.reason), treasury.broke
+
+
+def test_a_run_waits_for_its_own_money_and_ends_when_that_is_spent() -> None:
+    assert run_verdict(budget(100, spent=50)) == (None, set())
+    assert run_verdict(budget(100, reserved=51)) == (WaitReason.RUN_BUDGET, set()), "it may come back"
+    assert run_verdict(budget(100, spent=51)) == (WaitReason.RUN_BUDGET, {RunId(7)})
