@@ -26,7 +26,7 @@ from scheduler.models import Attempt, Pool, Task, Worker
 from scheduler.policy.figures import quantile
 from scheduler.services.tokens import create_token
 
-READY_WITHIN_S: Final = 60.0
+READY_WITHIN_S: Final = 120.0
 
 
 class Product(NamedTuple):

@@ -23,7 +23,7 @@ PATIENCE_S: Final = 10.0
 IDLE_S: Final = 5.0
 WAITING_MAX: Final = 20_000
 RETRY_S: Final = 0.3
-GAP_MAX_S: Final = 0.02
+GAP_MAX_S: Final = 0.04
 
 Q = TypeVar("Q")
 A = TypeVar("A")
