@@ -14,10 +14,12 @@ from typing import Any, Final
 
 from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.exception import convert_exception_to_response
-from django.http import HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 
+from scheduler.api.answers import JSON
 from scheduler.api.bodies import BATCH_BYTES_MAX, too_large
-from scheduler.api.problems import answer_error, answer_not_allowed
+from scheduler.api.polling import Poll, answer_poll, plain_poll
+from scheduler.api.problems import answer, answer_error, answer_not_allowed
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -62,8 +64,8 @@ class ApiHandler(ASGIHandler):
         if isinstance(body, HttpResponse):
             await self.send_response(body, send)
             return
-        request, fault = self.create_request(scope, io.BytesIO(body))
-        view = asyncio.ensure_future(_respond(self, request, fault))
+        poll = plain_poll(scope, body)
+        view = asyncio.ensure_future(self._respond(scope, body) if poll is None else _answer(poll))
         hung_up = asyncio.ensure_future(receive())
         try:
             await asyncio.wait((view, hung_up), return_when=asyncio.FIRST_COMPLETED)
@@ -73,9 +75,16 @@ class ApiHandler(ASGIHandler):
             hung_up.cancel()
             view.cancel()
 
+    async def _respond(self, scope: Scope, body: bytes) -> Any:
+        request, fault = self.create_request(scope, io.BytesIO(body))
+        return fault if request is None else await self.get_response_async(request)
 
-async def _respond(handler: ApiHandler, request: Any, fault: Any) -> Any:
-    return fault if request is None else await handler.get_response_async(request)
+
+async def _answer(poll: Poll) -> HttpResponse:
+    try:
+        return HttpResponse(await answer_poll(poll), content_type=JSON)
+    except Exception as error:  # noqa: BLE001 - the edge: whatever was raised becomes its answer
+        return answer(HttpRequest(), error)
 
 
 async def _read(receive: Receive) -> bytes | HttpResponse | None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Annotated, Final
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 from pydantic import Field
 
-from scheduler import conf
 from scheduler.api.access import OPERATE, READ, WORK, caller_of
-from scheduler.api.answers import JSON, In, moment, respond
+from scheduler.api.answers import JSON, moment, respond
 from scheduler.api.fields import PROBLEMS, Problem, Text
+from scheduler.api.polling import Poll, PollQuery, answer_poll
 from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool, in_thread
 from scheduler.api.worker_schemas import (
@@ -36,14 +35,11 @@ from scheduler.api.worker_schemas import (
     present_worker,
 )
 from scheduler.engine.remote.gateway import STOPS, gateway
-from scheduler.engine.remote.wording import lease_texts, stop_texts
-from scheduler.errors import Conflict, FieldError, Refused
+from scheduler.errors import Conflict, Refused
 from scheduler.policy.remote import Stop
 from scheduler.policy.types import LeaseId
-from scheduler.protocol.fields import BadMessage
-from scheduler.protocol.limits import SLOTS_MAX, VERSIONS
+from scheduler.protocol.limits import VERSIONS
 from scheduler.protocol.messages import Report
-from scheduler.protocol.messages import report as report_in
 from scheduler.reads.pools import pool_names
 from scheduler.reads.tasks import ID_MAX
 from scheduler.services import workers as service
@@ -52,17 +48,7 @@ from scheduler.services.changes import Author
 router = Router(tags=["workers"])
 
 Id = Annotated[int, Field(ge=0, le=ID_MAX)]
-WAIT_MAX_S: Final = conf.current().wait_timeout_max_s
 LISTED_MAX: Final = 500
-REPORTED_WAIT_S: Final = 0.05
-"""How long the answer to reports is kept back for the attempts that follow them: a plan comes at once after an end."""
-
-
-class PollQuery(In):
-    """How much, and for how long to wait."""
-
-    max: Annotated[int, Field(ge=1, le=SLOTS_MAX)] = Field(1, description="Leases at most")
-    wait_s: Annotated[float, Field(ge=0, le=WAIT_MAX_S)] = Field(30.0, description="Seconds to wait for the first")
 
 
 @router.post("/workers", auth=WORK, operation_id="register_worker", response={201: RegisteredOut, PROBLEMS: Problem})
@@ -88,43 +74,8 @@ async def lease_work(
 
     One that brings reports is answered soon after they are settled, with or without attempts.
     """
-    hub, caller, polled = gateway(), caller_of(request), body or PollIn(held=None)
-    said = _reports_in(polled)
-    seat = await hub.seat_for_polls(service.worker_id(worker_id), caller)
-    # Not cancelled with the request: a report that has come is settled also if its sender hangs up.
-    reporting = asyncio.ensure_future(hub.report(said, caller)) if said else None
-    news = await hub.poll(
-        seat,
-        leases_max=wanted.max,
-        wait_s=min(wanted.wait_s, REPORTED_WAIT_S) if said else wanted.wait_s,
-        held=polled.held,
-        reporting=None if reporting is None else asyncio.shield(reporting),
-    )
-    drain = "true" if news.drain else "false"
-    settled = "" if reporting is None else f',"settled":[{",".join(map(_settled, said, await reporting))}]'
-    text = f'{{"leases":[{",".join(lease_texts(news))}],"cancel":{stop_texts(news)},"drain":{drain}{settled}}}'
+    text = await answer_poll(Poll(caller_of(request), worker_id, wanted, body or PollIn(held=None)))
     return HttpResponse(text, content_type=JSON)
-
-
-def _reports_in(body: PollIn) -> list[Report]:
-    """The reports that come with a poll. Raises Refused, with the place, when one cannot be understood."""
-    said = []
-    for place, each in enumerate(body.reports):
-        try:
-            said.append(report_in(each))
-        except BadMessage as fault:
-            error = FieldError(("reports", str(place), fault.field or "type"), fault.detail)
-            raise Refused(f"Report {place}: {fault.detail}", code="bad_report", errors=(error,)) from None
-    return said
-
-
-def _settled(said: Report, answer: str | Refused | None) -> str:
-    """What became of one report, as JSON text; one that is refused or stale keeps no other from being settled."""
-    if isinstance(answer, Refused):
-        return json.dumps({"lease_id": said.lease, "code": answer.code, "detail": answer.detail})
-    if answer is None:
-        return json.dumps({"lease_id": said.lease, "stale": True, "code": "stale_lease"})
-    return f'{{"lease_id":{said.lease},"state":"{answer}"}}'
 
 
 @router.post(

@@ -69,7 +69,14 @@ class Crowd:
                     line.send(answer)
 
     async def poll(self, name: str, slots: int, port: int) -> None:
-        """One worker that polls, over one connection, and reports with its next poll."""
+        """One worker that polls, and comes back likewise."""
+        while True:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                await self._poll(name, slots, port)
+            await asyncio.sleep(random.uniform(0.2, 2.0))  # noqa: S311 - jitter
+
+    async def _poll(self, name: str, slots: int, port: int) -> None:
+        """Over one connection; reports go with the next poll."""
         line = await Line.open(port)
         worker = (await line.post("/workers", self.token, {"owner": name, "pools": ["bench"], "slots": slots}))["id"]
         reports: list[dict[str, Any]] = []
@@ -103,6 +110,8 @@ class Line:
         head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
         self._writer.write(head.encode() + data)
         answer = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        if not answer.startswith(b"http/1.1 20"):
+            raise ConnectionError(answer.decode("latin-1"))
         at = answer.index(b"content-length:") + 15
         said: dict[str, Any] = orjson.loads(await self._reader.readexactly(int(answer[at : answer.index(b"\r\n", at)])))
         return said
