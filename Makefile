@@ -18,7 +18,7 @@ endef
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile pyproject.toml --quiet --generate-hashes --strip-extras \
 	--allow-unsafe --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
-.PHONY: help setup setup-run run test check fmt bench rehearse browser sim lock clean
+.PHONY: help setup setup-run run test check fmt bench rehearse browser sim coverage lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -57,6 +57,9 @@ rehearse: setup ## play a bad day through: NAME=campaign or tickets, ARGS="--sca
 
 browser: setup ## only the tests that drive a browser
 	$(PYTEST) -m browser $(ARGS)
+
+coverage: setup ## what the tests of the policy alone do not reach of it, by line and branch
+	$(PYTEST) tests/policy -q -n $(JOBS) --timeout 600 --cov=scheduler.policy --cov-branch --cov-report=term-missing:skip-covered
 
 sim: setup ## the seeded simulation; SEED= replays one run
 	$(if $(SEED),SEED=$(SEED)) $(PYTEST) tests/simulation $(ARGS)
