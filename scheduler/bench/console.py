@@ -19,12 +19,13 @@ from scheduler.bench.cpu import Cpu
 from scheduler.bench.filling import SIZES, fill_database
 from scheduler.bench.page_visits import Visited, visit_all
 from scheduler.bench.visits import Site, engine_process, sign_in, web_process
-from scheduler.bench.watching import first_changes, pictures, sights, wait_for_pictures, watching
+from scheduler.bench.watching import first_changes, pictures, sights, stirred, wait_for_pictures, watching
 from scheduler.bench.world import Reading
 from scheduler.policy.figures import quantile
 from scheduler.services.snapshot import take_snapshot
 from scheduler.services.summing import sum_up
 from scheduler.store import bench as store
+from scheduler.store import sums
 
 in_thread = sync_to_async
 TASK_BYTES: Final = 2_500
@@ -39,8 +40,7 @@ async def console(
     asked = SIZES | sizes
     _check(asked)
     await in_thread(fill_database)(asked)
-    while await in_thread(sum_up)():
-        pass
+    await in_thread(_sum_up_all)()
     return await measure(visits=visits, sockets=sockets, window_s=window_s, soak_s=soak_s)
 
 
@@ -59,6 +59,13 @@ async def measure(*, visits: int, sockets: int, window_s: int, soak_s: int) -> l
             if soak_s:
                 readings += await _soak(site, soak_s)
     return readings
+
+
+def _sum_up_all() -> None:
+    """As the leading engine would have long since."""
+    while sums.load_summed() < sums.load_newest_entry():
+        if not sum_up():
+            time.sleep(0.1)
 
 
 def _check(sizes: dict[str, int]) -> None:
@@ -84,7 +91,8 @@ def _page(page: Visited, visits: int) -> list[Reading]:
 
 async def _live(site: Site, times: int) -> list[Reading]:
     await in_thread(wait_for_pictures)()
-    changes = await first_changes(site, times)
+    with stirred("crowd-2"):
+        changes = await first_changes(site, times)
     seen = await sights(site, 2 * times, pool="crowd-1")
     return [
         Reading("console_first_change_p95", quantile(changes, 0.95), "s", {"times": times}),

@@ -6,12 +6,14 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from django.db import connections
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
 
 from scheduler.bench.visits import Site
 from scheduler.reads.snapshot import latest_snapshot
@@ -22,6 +24,7 @@ OPENED_AT_ONCE: Final = 20
 GIVE_UP_S: Final = 60.0
 LEADS_WITHIN_S: Final = 180.0
 PICTURES_SEEN: Final = 5
+STIRRED_EVERY_S: Final = 0.7
 AUTHOR: Final = "bench"
 
 
@@ -42,8 +45,7 @@ async def watching(site: Site, number: int, *, page: str = "overview", scope: st
 
     async def watch() -> None:
         async with gate:
-            line = await open_socket(site, page=page, scope=scope)
-            await line.recv()
+            line = await _opened(site, page=page, scope=scope)
             watchers.open.append(line)
         async for message in line:
             watchers.messages += 1
@@ -52,7 +54,7 @@ async def watching(site: Site, number: int, *, page: str = "overview", scope: st
 
     tasks = [asyncio.create_task(watch()) for _ in range(number)]
     try:
-        async with asyncio.timeout(GIVE_UP_S + number / 5):
+        async with asyncio.timeout(GIVE_UP_S + number / 2):
             while len(watchers.open) < number:
                 await asyncio.sleep(0.1)
                 for task in tasks:
@@ -65,6 +67,16 @@ async def watching(site: Site, number: int, *, page: str = "overview", scope: st
         await asyncio.gather(*tasks, return_exceptions=True)
         for line in watchers.open:
             line.transport.abort()
+
+
+async def _opened(site: Site, *, page: str, scope: str) -> ClientConnection:
+    """A socket that has its first message. Comes back as browsers do when a busy server has no time for it."""
+    while True:
+        with suppress(OSError, WebSocketException, EOFError):
+            line = await open_socket(site, page=page, scope=scope)
+            await line.recv()
+            return line
+        await asyncio.sleep(random.uniform(0.2, 2.0))  # noqa: S311 - jitter
 
 
 async def open_socket(site: Site, *, page: str, scope: str = "") -> ClientConnection:
@@ -139,19 +151,49 @@ def _resume(pool: str) -> None:
 
 
 @contextmanager
+def stirred(pool: str) -> Iterator[None]:
+    """A pool is paused and resumed all the time until the block ends, so that every picture shows something new."""
+
+    def stir(stop: threading.Event) -> None:
+        while not stop.wait(STIRRED_EVERY_S):
+            _pause(pool, "stirred")
+            if stop.wait(STIRRED_EVERY_S):
+                break
+            _resume(pool)
+        _resume(pool)
+
+    with _beside(stir):
+        yield
+
+
+@contextmanager
 def pictures() -> Iterator[None]:
     """A new picture each second, as the leading engine writes it, until the block ends: nothing else writes."""
-    stop = threading.Event()
 
-    def write() -> None:
+    def write(stop: threading.Event) -> None:
         counted = None
         while not stop.wait(1.0):
             counted = take_snapshot(counted, {}, interval_s=1.0)
 
-    writer = threading.Thread(target=write)
-    writer.start()
+    with _beside(write):
+        yield
+
+
+@contextmanager
+def _beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Work in a thread and on a connection of its own until the block ends."""
+    stop = threading.Event()
+
+    def run() -> None:
+        try:
+            work(stop)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
     try:
         yield
     finally:
         stop.set()
-        writer.join()
+        thread.join()
