@@ -74,7 +74,16 @@ def web_process(cookie: str) -> Iterator[Site]:
         listener.set_inheritable(True)
         port, number = listener.getsockname()[1], listener.fileno()
         environment = os.environ | {"CRONOQ_ORIGINS": f"http://127.0.0.1:{port}"}
-        command = [sys.executable, "-m", "daphne", "--fd", str(number), "cronoq_app.asgi:application"]
+        command = [
+            sys.executable,
+            "-m",
+            "daphne",
+            "--websocket_connect_timeout",
+            "30",
+            "--fd",
+            str(number),
+            "cronoq_app.asgi:application",
+        ]
         with running(command, environment, pass_fds=(number,)) as pid:
             site = Site(port, pid, cookie)
             _wait_until_it_answers(site)

@@ -20,7 +20,7 @@ from scheduler.reads.snapshot import latest_snapshot
 from scheduler.services.pools import pause_pool, resume_pool
 from scheduler.services.snapshot import take_snapshot
 
-OPENED_AT_ONCE: Final = 20
+OPENED_AT_ONCE: Final = 4
 GIVE_UP_S: Final = 60.0
 LEADS_WITHIN_S: Final = 180.0
 PICTURES_SEEN: Final = 5
