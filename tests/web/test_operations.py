@@ -120,7 +120,7 @@ def test_what_is_unclear_is_refused_beside_its_field_and_kept(operator: Client, 
 
 def test_more_than_was_shown_is_shown_again(operator: Client, acme: TenantId, pool: PoolId) -> None:
     die(acme, pool, 2)
-    form = form_of(text_of(operator, NEW, kind="replay"))
+    form = form_of(text_of(operator, NEW, kind="replay", filter=""))
     response = operator.post(START, form | {"count": "1"})
     assert response.status_code == 409
     assert "2 tasks match now, and 1 were shown. Look at them again." in response.content.decode()
@@ -138,7 +138,7 @@ def test_nonsense_makes_nothing(form: dict[str, str], operator: Client, acme: Te
 
 def test_a_change_that_cannot_be_is_a_conflict(operator: Client, acme: TenantId, pool: PoolId) -> None:
     die(acme, pool, 1)
-    url = operator.post(START, form_of(text_of(operator, NEW, kind="replay")))["Location"]
+    url = operator.post(START, form_of(text_of(operator, NEW, kind="replay", filter="")))["Location"]
     assert operator.post(url + "pause/").status_code == 303
     response = operator.post(url + "pause/")
     assert response.status_code == 409
@@ -198,14 +198,14 @@ def test_an_empty_page_says_so(operator: Client, acme: TenantId, pool: PoolId) -
 
 def test_pages_cost_the_same_statements_however_many_rows(operator: Client, acme: TenantId, pool: PoolId) -> None:
     die(acme, pool, 1)
-    url = operator.post(START, form_of(text_of(operator, NEW, kind="replay")))["Location"]
+    url = operator.post(START, form_of(text_of(operator, NEW, kind="replay", filter="")))["Location"]
     numbers: list[list[int]] = []
     text_of(operator, "/ops/dead/")
     for count in (1, 20):
         die(acme, pool, count)
         die(make_tenant(f"tenant-{count}"), pool, count)
         numbers.append([])
-        for page in ("/ops/dead/", "/ops/operations/", url, NEW + "?kind=replay"):
+        for page in ("/ops/dead/", "/ops/operations/", url, NEW + "?kind=replay&filter="):
             with statements() as sent:
                 text_of(operator, page)
             numbers[-1].append(len(sent))
@@ -224,7 +224,7 @@ def test_progress_is_drawn_again_only_when_it_moved_and_until_it_is_over(
     operator: Client, acme: TenantId, pool: PoolId
 ) -> None:
     die(acme, pool, 2)
-    url = operator.post(START, form_of(text_of(operator, NEW, kind="replay")))["Location"]
+    url = operator.post(START, form_of(text_of(operator, NEW, kind="replay", filter="")))["Location"]
     assert "Starts in" in text_of(operator, asks(text_of(operator, url)).partition("?")[0])
     operator.post(url + "pause/")
     again = asks(text_of(operator, url))
@@ -245,7 +245,7 @@ def test_progress_is_drawn_again_only_when_it_moved_and_until_it_is_over(
 
 def test_buttons_say_in_which_states_they_are_there(operator: Client, acme: TenantId, pool: PoolId) -> None:
     die(acme, pool, 1)
-    url = operator.post(START, form_of(text_of(operator, NEW, kind="replay")))["Location"]
+    url = operator.post(START, form_of(text_of(operator, NEW, kind="replay", filter="")))["Location"]
     html = text_of(operator, url)
     assert 'data-state="starting"' in html
     assert re.findall(r'data-when="([^"]+)" formaction="[^"]+/(\w+)/">([^<]+)<', html) == [
