@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Query
 from pydantic import Field
 
 from scheduler.api.access import ADMIN
 from scheduler.api.answers import In, Out, moment, respond
 from scheduler.api.fields import PROBLEMS, Moment, Problem, Text
+from scheduler.api.router import Router
 from scheduler.api.threads import in_pool
 from scheduler.reads.audit import PAGE_MAX, AuditFilter, AuditRow, list_events
 

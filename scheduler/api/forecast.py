@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router
 from pydantic import Field
 
 from scheduler.api.access import READ
 from scheduler.api.answers import Out, moment, respond
 from scheduler.api.fields import PROBLEMS, Problem
 from scheduler.api.forecast_schemas import BandOut
+from scheduler.api.router import Router
 from scheduler.api.threads import in_pool
 from scheduler.errors import Unavailable
 from scheduler.policy.calibration import Report

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Query
 from pydantic import Field
 
 from scheduler.api.access import READ, SUBMIT, caller_of
 from scheduler.api.answers import In, once_per_key, respond
 from scheduler.api.fields import PROBLEMS, Problem, Text
 from scheduler.api.graph_schemas import GroupOut, GroupPageOut, present_group, present_groups
+from scheduler.api.router import Router
 from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool
 from scheduler.policy.types import TenantId

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Literal
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router
 from pydantic import Field
 
 from scheduler.api.access import ADMIN, caller_of
 from scheduler.api.answers import In, Out, moment, once_per_key, respond
 from scheduler.api.fields import PROBLEMS, Problem, Reason, Text
+from scheduler.api.router import Router
 from scheduler.api.threads import in_pool
 from scheduler.policy.runs import KillScope
 from scheduler.reads.runs import kills_in_force

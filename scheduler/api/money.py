@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Query
 from pydantic import Field
 
 from scheduler.api.access import ADMIN, READ, caller_of
@@ -26,6 +26,7 @@ from scheduler.api.money_schemas import (
     present_cost,
     present_price,
 )
+from scheduler.api.router import Router
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
 from scheduler.reads.money import (

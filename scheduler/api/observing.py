@@ -8,13 +8,13 @@ from typing import Any, Final
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
-from ninja import Router
 
 from scheduler.api.access import METRICS, READ, caller_of
 from scheduler.api.answers import JSON, Out, moment, respond, to_json
 from scheduler.api.fields import PROBLEMS, Problem
 from scheduler.api.metrics import exposition
 from scheduler.api.problems import answer, answer_unauthenticated
+from scheduler.api.router import Router
 from scheduler.api.threads import in_pool
 from scheduler.errors import CronoqError, Unavailable
 from scheduler.reads.health import health

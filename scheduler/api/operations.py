@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Path, Query, Router
+from ninja import Path, Query
 from pydantic import Field
 
 from scheduler.api.access import OPERATE, READ, caller_of
@@ -21,6 +21,7 @@ from scheduler.api.operation_schemas import (
     present_operation,
     present_preview,
 )
+from scheduler.api.router import Router
 from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool
 from scheduler.policy.operations import Change, OperationKind, narrow

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router
 
 from scheduler.api.access import ADMIN, OPERATE_ALL, READ, caller_of
 from scheduler.api.answers import once_per_key, respond
 from scheduler.api.control_schemas import PauseIn, PoolEditIn, PoolIn, PoolOut, PoolsOut, present_pool
 from scheduler.api.fields import PROBLEMS, Problem
+from scheduler.api.router import Router
 from scheduler.api.scale_schemas import PoolWhyOut, ScaleOut, present_pool_why, present_scale
 from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool

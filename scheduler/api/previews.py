@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router
 from pydantic import Field
 
 from scheduler.api.access import OPERATE_ALL
 from scheduler.api.answers import In, Out, moment, respond
 from scheduler.api.fields import PROBLEMS, Number, Problem, Text, Whole
+from scheduler.api.router import Router
 from scheduler.api.tenant_schemas import QuotaIn
 from scheduler.api.threads import in_pool
 from scheduler.policy.calibration import Band

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router
 
 from scheduler.api.access import ADMIN, OPERATE_ALL, READ, caller_of
 from scheduler.api.answers import once_per_key, respond
@@ -18,6 +17,7 @@ from scheduler.api.resource_schemas import (
     ResourcesOut,
     present_resource,
 )
+from scheduler.api.router import Router
 from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router
 from pydantic import ConfigDict, Field
 
 from scheduler.api.access import ADMIN, READ, caller_of
 from scheduler.api.answers import In, Out, once_per_key, respond
 from scheduler.api.fields import PROBLEMS, Name, Number, Problem, Reason, Text, Version
+from scheduler.api.router import Router
 from scheduler.api.threads import in_pool
 from scheduler.policy.routes import OPTIONS_MAX, Option
 from scheduler.reads.routes import RouteDetail, list_routes, route_detail

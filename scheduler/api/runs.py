@@ -6,12 +6,13 @@ from typing import Annotated
 
 import orjson
 from django.http import HttpRequest, HttpResponse
-from ninja import Path, Query, Router
+from ninja import Path, Query
 from pydantic import Field
 
 from scheduler.api.access import OPERATE, READ, SUBMIT, WORK, caller_of, tenant_for_submit
 from scheduler.api.answers import In, once_per_key, respond
 from scheduler.api.fields import PROBLEMS, Problem, Text
+from scheduler.api.router import Router
 from scheduler.api.run_schemas import (
     AbandonIn,
     CheckpointIn,

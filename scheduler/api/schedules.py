@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Query
 from pydantic import Field
 
 from scheduler.api.access import OPERATE, READ, SUBMIT, caller_of, check_pools, tenant_for_submit
 from scheduler.api.answers import In, once_per_key, respond
 from scheduler.api.fields import PROBLEMS, Problem, Text
+from scheduler.api.router import Router
 from scheduler.api.schedule_schemas import (
     ScheduleDetailOut,
     ScheduleEditIn,

@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeVar
 
 import orjson
 from django.http import HttpRequest, HttpResponse
-from ninja import Path, Query, Router
+from ninja import Path, Query
 from pydantic import Field
 
 from scheduler import conf
@@ -22,6 +22,7 @@ from scheduler.api.access import (
 )
 from scheduler.api.answers import KEY_HEADER, In, once_per_key, respond
 from scheduler.api.fields import PROBLEMS, Name, Priority, Problem, Text
+from scheduler.api.router import Router
 from scheduler.api.task_schemas import (
     AcceptedOut,
     BatchIn,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router
 
 from scheduler.api.access import ADMIN, READ, caller_of
 from scheduler.api.answers import Out, once_per_key, respond
 from scheduler.api.control_schemas import TokenIn, TokenOut
 from scheduler.api.fields import PROBLEMS, Problem
+from scheduler.api.router import Router
 from scheduler.api.tenant_schemas import TenantEditIn, TenantIn, TenantOut, TenantsOut, present_tenant
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring

@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Query
 from pydantic import Field
 
 from scheduler.api.access import ADMIN, READ, caller_of
 from scheduler.api.answers import In, Out, at, moment, once_per_key, respond
 from scheduler.api.fields import PROBLEMS, Ahead, Moment, Problem, Text, Usd
+from scheduler.api.router import Router
 from scheduler.api.threads import in_pool
 from scheduler.engine.doorbell import ring
 from scheduler.policy.books import TopUpRow

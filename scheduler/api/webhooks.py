@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Query
 from pydantic import Field
 
 from scheduler.api.access import OPERATE, READ, caller_of, tenant_for_submit
 from scheduler.api.answers import In, Out, once_per_key, respond
 from scheduler.api.fields import PROBLEMS, Problem
+from scheduler.api.router import Router
 from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool
 from scheduler.api.webhook_schemas import (

@@ -6,13 +6,14 @@ import asyncio
 from typing import Annotated, Final
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Path, Query, Router
+from ninja import Path, Query
 from pydantic import Field
 
 from scheduler.api.access import OPERATE, READ, WORK, caller_of
 from scheduler.api.answers import JSON, moment, respond
 from scheduler.api.fields import PROBLEMS, Problem, Text
 from scheduler.api.polling import Poll, PollQuery, answer_poll
+from scheduler.api.router import Router
 from scheduler.api.task_schemas import ReasonIn
 from scheduler.api.threads import in_pool, in_thread
 from scheduler.api.worker_schemas import (
