@@ -24,7 +24,7 @@ from tests.support.work import make_pool, make_tenant
 
 pytestmark = pytest.mark.acceptance
 
-TTL_S = 3.0
+TTL_S = 5.0
 CLIENTS = 6
 SLOTS = 4
 PAYLOAD = {"do": "sleep", "seconds": 0.1}
