@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.db import connection, transaction
+from django.db.models.functions import Now
 
 from scheduler.models import Attempt, Budget, Lease, Task
 from scheduler.policy.admission import RetrySettings
@@ -28,6 +31,7 @@ from tests.support.work import make_pool, make_tenant, submit_tasks
 pytestmark = pytest.mark.acceptance
 TTL_S = 1.5
 PAID_FOR = 3
+CALL_S = 3
 
 
 @pytest.fixture
@@ -38,10 +42,11 @@ def provider() -> Iterator[RunningProvider]:
 
 
 def holding(engines: list[Running]) -> Running | None:
-    """An engine in which calls are under way."""
+    """An engine in which a call is under way and will be for a while."""
+    young = Lease.objects.filter(picked_up=True, started_at__gt=Now() - timedelta(seconds=CALL_S - 1))
     for program in engines:
         worker = worker_of(program)
-        if worker is not None and Lease.objects.filter(worker_id=worker.pk, picked_up=True).exists():
+        if worker is not None and young.filter(worker_id=worker.pk).exists():
             return program
     return None
 
@@ -53,6 +58,14 @@ def is_spent_out() -> bool:
     return budget.reserved_nano == 0 and left < (least or 0)
 
 
+def check_at_one_moment() -> None:
+    """The same while engines go on: what is compared was so at the same time."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        check_projections()
+
+
 def test_fifty_calls_with_money_for_three_and_an_engine_that_is_killed_in_the_middle(
     site: Site, provider: RunningProvider
 ) -> None:
@@ -62,18 +75,18 @@ def test_fifty_calls_with_money_for_three_and_an_engine_that_is_killed_in_the_mi
     tenant = make_tenant(monthly_budget_nano=1)
     # So short an answer is not cut any shorter: what is left pays for a whole call, or for none.
     call = {"model": "sim-small", "max_tokens": 16}
-    message = {"role": "user", "content": "[takes 3 s, 100 tokens in, 16 out] Think."}
+    message = {"role": "user", "content": f"[takes {CALL_S} s, 100 tokens in, 16 out] Think."}
     payload, at_once = json.dumps({**call, "messages": [message]}), RetrySettings(initial_backoff_s=0.0)
     with site.engines(2) as engines:
         tasks = submit_tasks(tenant, 50, pool="llm", payload=payload, retry=at_once)
         edit_budget("acme", 1, {"limit": PAID_FOR * reserved_by(tasks[0])}, actor="ada")
         wait_until(lambda: provider.stats(arrivals=False)["requests"] >= PAID_FOR, timeout_s=60, what="three calls")
-        check_projections()
+        check_at_one_moment()
         doomed = wait_until(lambda: holding(engines), timeout_s=60, what="an engine with a call")
         assert doomed is not None
         doomed.kill()
         wait_until(lambda: Attempt.objects.filter(outcome="lost").exists(), timeout_s=60, what="the loss to be seen")
-        check_projections()
+        check_at_one_moment()
         wait_until(is_spent_out, timeout_s=120, what="the money to be gone")
         waiting = TaskId(Task.objects.filter(state="ready").values_list("pk", flat=True)[0])
         assert "tenant_budget" in {each.code for each in why(waiting, tenant).reasons}
