@@ -9,7 +9,6 @@ import gzip
 import http.client
 import os
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -21,6 +20,8 @@ from typing import Final
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
+
+from scheduler.bench.programs import running
 
 READY_WITHIN_S: Final = 180.0
 ANSWER_WITHIN_S: Final = 60.0
@@ -88,21 +89,6 @@ def web_process(cookie: str) -> Iterator[Site]:
             site = Site(port, pid, cookie)
             _wait_until_it_answers(site)
             yield site
-
-
-@contextmanager
-def running(command: list[str], environment: dict[str, str], *, pass_fds: tuple[int, ...] = ()) -> Iterator[int]:
-    """A process of this installation, until the block ends; its id."""
-    quiet = subprocess.DEVNULL
-    process = subprocess.Popen(command, env=environment, pass_fds=pass_fds, stdout=quiet, stderr=quiet)  # noqa: S603 - this very installation's commands
-    try:
-        yield process.pid
-    finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(15)
-        process.kill()
-        process.wait()
 
 
 def _wait_until_it_answers(site: Site) -> None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple
 
 from asgiref.sync import sync_to_async
@@ -20,6 +19,7 @@ from django.utils import timezone
 
 from scheduler.bench.cpu import Cpu
 from scheduler.bench.crowd import Crowd
+from scheduler.bench.programs import running
 from scheduler.bench.world import Reading, fill, fresh_world, progress
 from scheduler.engine.doorbell import ring
 from scheduler.models import Attempt, Pool, Task, Worker
@@ -119,8 +119,8 @@ def product(webs: int = 1) -> Iterator[Product]:
     serve = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "cronoq_app.asgi:application", "-p"]
     with ExitStack() as stack:
         pids = {
-            "web": [stack.enter_context(_running([*serve, str(port)])) for port in ports],
-            "engine": [stack.enter_context(_running([sys.executable, "manage.py", "engine"]))],
+            "web": [stack.enter_context(running([*serve, str(port)])) for port in ports],
+            "engine": [stack.enter_context(running([sys.executable, "manage.py", "engine"]))],
         }
         give_up_at = time.monotonic() + READY_WITHIN_S
         while not all(map(_answers, ports)):
@@ -128,19 +128,6 @@ def product(webs: int = 1) -> Iterator[Product]:
                 raise TimeoutError("the web process did not come up")
             time.sleep(0.2)
         yield Product(ports, pids)
-
-
-@contextmanager
-def _running(command: list[str]) -> Iterator[int]:
-    log = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603 - this very installation's commands
-    try:
-        yield process.pid
-    finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(10)
-        process.kill()
 
 
 def _answers(port: int) -> bool:
