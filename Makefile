@@ -3,6 +3,9 @@
 MAKEFLAGS += --no-print-directory
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+# What is compiled once need not be compiled by each of the hundreds of processes that tests start, whatever the caller's
+# shell says: it is a third of the time that a process takes to come up.
+unexport PYTHONDONTWRITEBYTECODE
 MANAGE := $(BIN)/python manage.py
 # One test process per core, at most four; JOBS=0 runs the tests in one process.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(min(4, os.cpu_count() or 1))')

@@ -1,5 +1,6 @@
 """Fixtures every folder may use: the test database, and committed data seen by several processes."""
 
+import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -71,6 +72,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         of_module = [f for f in getattr(item, "fixturenames", ()) if f in {"site", "shared_provider", "data_dir"}]
         if of_module and item.get_closest_marker("xdist_group") is None and "acceptance" not in item.keywords:
             item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
+
+
+def pytest_collection_finish() -> None:
+    """Hold collecting to what tests share: every test process pays for it before its first test."""
+    if heavy := {"anthropic", "openai"} & sys.modules.keys():
+        raise pytest.UsageError(f"Collecting imported {', '.join(sorted(heavy))}: see tests/support/lazily.py.")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+from importlib import import_module
+from typing import Any
 
 
-def lazily(name: str) -> ModuleType:
-    """The module, imported when something of it is asked for (the recipe of `importlib.util.LazyLoader`)."""
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.find_spec(name)
-    if not isinstance(spec, ModuleSpec) or spec.loader is None:
-        raise ModuleNotFoundError(name)
-    spec.loader = importlib.util.LazyLoader(spec.loader)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+def lazily(name: str) -> Any:
+    """Return what stands for a module: it is imported when something of it is asked for."""
+    return _Later(name)
+
+
+class _Later:
+    """A name without its module yet.
+
+    Pytest asks all that it finds in a test module for names of its own; the answer is no without a look.
+    (`importlib.util.LazyLoader` would import for that question.)
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, asked: str) -> Any:
+        if asked.startswith("__") or asked == "_mock_name":
+            raise AttributeError(asked)
+        return getattr(import_module(self._name), asked)
