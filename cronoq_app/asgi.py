@@ -3,7 +3,6 @@
 import os
 from typing import Any
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import OriginValidator
 from django.core.asgi import get_asgi_application
@@ -24,7 +23,7 @@ from scheduler.consumers.routing import (  # noqa: E402  # it knows models, whic
 
 # A browser sends its origin, and only ours may connect; a missing one is refused too.
 routes = URLRouter(websocket_urlpatterns)  # type: ignore[arg-type]  # the types know channels' own routes only
-pages = OriginValidator(AuthMiddlewareStack(routes), settings.CSRF_TRUSTED_ORIGINS)
+pages = OriginValidator(routes, settings.CSRF_TRUSTED_ORIGINS)
 # A service has a token and no origin; a page of another origin cannot send one along.
 services = URLRouter(service_urlpatterns)  # type: ignore[arg-type]  # as above
 api = ApiHandler()

@@ -1,29 +1,35 @@
 """The console's socket, ``/ws/ops/?page=&scope=&seq=&shape=``: one watcher of one live page.
 
-It sends the newest frame when it differs from what the page shows, else a beat of at most 200 bytes every five seconds.
-It accepts only ``subscribe``, ``pause`` and ``resume``; every change to the system goes through a form instead. Session
-and permission are asked again every half minute (`consumers/rounds.py`).
+It is sent what its page lacks first, then by the hub what changes, at most once a second, or a beat of at most 200
+bytes every five seconds. It accepts only ``subscribe``, ``pause`` and ``resume``; every change to the system goes
+through a form instead. Session and permission are asked again every half minute (`consumers/rounds.py`).
+
+An ASGI application of its own: a socket costs one task, which waits for what the viewer says, and nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
+import logging
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from channels.db import database_sync_to_async
-from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.db import DatabaseError
+from django.http import parse_cookie
 
-from scheduler.consumers.access import Verdict, Watch, verdict
+from scheduler.consumers.access import Verdict, Watch
+from scheduler.consumers.lines import Receive, Scope, Send, line_to
 from scheduler.consumers.rounds import rounds
 from scheduler.live.feed import feed
 from scheduler.live.frames import Frame, Key, beat, opening
-from scheduler.live.hub import Slot
 from scheduler.live.pages import is_live
+from scheduler.live.viewers import Viewer
 
-BEAT_EVERY_S: Final = 5.0
+log = logging.getLogger(__name__)
+
 SEND_TIMEOUT_S: Final = 5.0
 MESSAGE_BYTES_MAX: Final = 1024
 
@@ -32,122 +38,109 @@ TOO_BIG: Final = 1009
 BAD_REQUEST: Final = 4400
 
 
-class OpsConsumer(AsyncWebsocketConsumer):
+async def ops_socket(scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve one open page from its handshake to its end."""
+    await _Socket(scope, receive, send).run()
+
+
+class _Socket:
     """One open page."""
 
-    _slot: Slot
-    _shown: Frame
-    _sender: asyncio.Task[None] | None = None
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._asgi_send = send
+        self._question: dict[str, list[str]] = parse_qs(scope["query_string"].decode("latin-1"))
+        self._viewer = Viewer(Key(self._asked("page"), self._asked("scope")), line_to(send), self._end_soon)
+        self._watch = Watch(_session_key(scope), self._viewer.key)
+        self._ending: asyncio.Task[None] | None = None
 
-    async def connect(self) -> None:
-        """Accept first, so that the page learns the close code instead of retrying for ever."""
-        await self.accept()
-        question = parse_qs(self.scope["query_string"].decode("latin-1"))
-        self._slot = Slot(Key(_first(question, "page"), _first(question, "scope")))
-        if not is_live(self._slot.key):
-            await self.close(BAD_REQUEST)
+    async def run(self) -> None:
+        """Accept first, so that the page learns the close code instead of retrying for ever; then hear it."""
+        await self._receive()
+        await self._asgi_send({"type": "websocket.accept"})
+        try:
+            await self._begin()
+            while (message := await self._receive())["type"] == "websocket.receive":
+                await self._hear(message)
+        except DatabaseError as error:
+            log.warning("A viewer could not be served: %s", error)
+            await self._end(TRY_LATER)
+        finally:
+            self._stop()
+
+    async def _begin(self) -> None:
+        if not is_live(self._viewer.key):
+            await self._end(BAD_REQUEST)
             return
-        answer = await self._verdict()
+        answer = await rounds().verdict(self._watch)
         if answer is not Verdict.OK:
-            await self.close(answer)
+            await self._end(answer)
             return
-        seq = _first(question, "seq")
-        await self._begin(seq=int(seq) if seq.isascii() and seq.isdigit() else None, shape=_first(question, "shape"))
-
-    async def disconnect(self, code: int) -> None:  # noqa: ARG002 - Channels passes it
-        """End the watch and its tasks."""
-        self._stop()
-
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:  # noqa: ARG002 - binary is refused
-        """``{"do": "pause"}`` stops frames, ``"resume"`` and ``"subscribe"`` start them with what changed meanwhile."""
-        if text_data is None or len(text_data) > MESSAGE_BYTES_MAX:
-            await self.close(TOO_BIG if text_data else BAD_REQUEST)
-            return
-        if self._sender is None:
-            return
-        match _command(text_data):
-            case "pause":
-                self._pause()
-            case "resume" | "subscribe":
-                await self._resume()
-            case _:
-                await self.close(BAD_REQUEST)
-
-    # A watch: begin, pause, resume, stop.
-
-    async def _begin(self, *, seq: int | None, shape: str) -> None:
         frame = await self._join()
         if frame is None:
             return
-        self._shown = frame
-        await self._send("".join([beat(frame, feed().age_s()), *opening(frame, seq=seq, shape=shape)]))
-        self._sender = asyncio.create_task(self._keep_sending(), name="ops sender")
-        rounds().join(self, self._watch(), self._end)
+        seq = self._asked("seq")
+        lacking = opening(frame, seq=int(seq) if seq.isascii() and seq.isdigit() else None, shape=self._asked("shape"))
+        text = "".join([beat(frame, feed().age_s()), *lacking])
+        if not await self._send({"type": "websocket.send", "text": text}):
+            await self._end(TRY_LATER)
+            return
+        feed().hub.begin(self._viewer, frame)
+        rounds().join(self, self._watch, self._end)
 
-    async def _resume(self) -> None:
-        frame = await self._join()
-        if frame is not None:
-            await self._show(frame)
+    async def _hear(self, message: Mapping[str, Any]) -> None:
+        """``{"do": "pause"}`` stops changes, ``"resume"`` and ``"subscribe"`` go on with what changed meanwhile."""
+        text = message.get("text")
+        if text is None or len(text) > MESSAGE_BYTES_MAX:
+            await self._end(TOO_BIG if text else BAD_REQUEST)
+            return
+        if self._viewer.shown is None:
+            return
+        match _command(text):
+            case "pause":
+                feed().hub.pause(self._viewer)
+            case "resume" | "subscribe":
+                await self._join()
+            case _:
+                await self._end(BAD_REQUEST)
 
     async def _join(self) -> Frame | None:
-        frame = await feed().join(self._slot)
+        frame = await feed().join(self._viewer)
         if frame is None:
             await self._end(TRY_LATER)
         return frame
 
-    def _pause(self) -> None:
-        feed().leave(self._slot)
+    # Ending
 
     def _stop(self) -> None:
-        feed().leave(self._slot)
+        self._viewer.shown = None
+        feed().leave(self._viewer)
         rounds().leave(self)
-        if self._sender is not None and self._sender is not asyncio.current_task():
-            self._sender.cancel()
-        self._sender = None
 
-    # The loop of a watch.
-
-    async def _keep_sending(self) -> None:
-        silence_s = 0.0
-        clock = asyncio.get_running_loop().time
-        while self._sender is not None:
-            waited_from_s = clock()
-            frame = await self._slot.take(BEAT_EVERY_S - silence_s)
-            silence_s += clock() - waited_from_s
-            sent = await self._show(frame) if frame else False
-            if not sent and silence_s >= BEAT_EVERY_S - 0.01:
-                sent = await self._send(beat(self._shown, feed().age_s()))
-            if sent:
-                silence_s = 0.0
-
-    async def _show(self, frame: Frame) -> bool:
-        changed = frame.since(self._shown) if frame is not self._shown else ""
-        self._shown = frame
-        return await self._send(beat(frame, feed().age_s()) + changed) if changed else False
-
-    async def _send(self, text: str) -> bool:
-        try:
-            await asyncio.wait_for(self.send(text_data=text), SEND_TIMEOUT_S)
-        except TimeoutError:
-            await self._end(TRY_LATER)
-        return True
+    def _end_soon(self) -> None:
+        self._ending = asyncio.create_task(self._end(TRY_LATER), name="ops end")
 
     async def _end(self, code: int) -> None:
         self._stop()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self.close(code), SEND_TIMEOUT_S)
+        # A plain number: what the server makes of it is particular about its type.
+        await self._send({"type": "websocket.close", "code": int(code)})
 
-    async def _verdict(self) -> Verdict:
-        answer: Verdict = await database_sync_to_async(verdict)(self._watch())
-        return answer
+    async def _send(self, message: Mapping[str, Any]) -> bool:
+        """Whether the server took it in time."""
+        try:
+            await asyncio.wait_for(self._asgi_send(message), SEND_TIMEOUT_S)
+        except TimeoutError:
+            return False
+        return True
 
-    def _watch(self) -> Watch:
-        session = self.scope.get("session")
-        return Watch(session.session_key if session is not None else None, self._slot.key)
+    def _asked(self, name: str) -> str:
+        return self._question.get(name, [""])[0]
 
 
-def _first(question: dict[str, list[str]], name: str) -> str:
-    return question.get(name, [""])[0]
+def _session_key(scope: Scope) -> str | None:
+    cookies: bytes = dict(scope["headers"]).get(b"cookie", b"")
+    found: str | None = parse_cookie(cookies.decode("latin-1")).get(settings.SESSION_COOKIE_NAME)
+    return found
 
 
 def _command(text: str) -> str | None:

@@ -30,6 +30,18 @@ class Rounds:
         self._watches: dict[object, tuple[Watch, End]] = {}
         self._task: asyncio.Task[None] | None = None
         self._resting = False
+        self._asked: dict[Watch, asyncio.Future[Verdict]] = {}
+        self._asking: asyncio.Task[None] | None = None
+
+    async def verdict(self, watch: Watch) -> Verdict:
+        """Whether somebody may begin to watch, asked together with all who come while the database answers others."""
+        answer = self._asked.get(watch)
+        if answer is None:
+            answer = self._asked[watch] = asyncio.get_running_loop().create_future()
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask(), name="ops questions")
+        # Somebody else may wait for the same answer.
+        return await asyncio.shield(answer)
 
     def join(self, who: object, watch: Watch, end: End) -> None:
         """Ask after this one too, from the next round on."""
@@ -53,6 +65,18 @@ class Rounds:
                 await self._round()
             except Exception:
                 log.exception("Nobody could be asked whether those who watch still may; the next round tries again")
+
+    async def _ask(self) -> None:
+        while self._asked:
+            asked, self._asked = self._asked, {}
+            try:
+                answers = await database_sync_to_async(verdicts)(set(asked))
+            except Exception as error:  # noqa: BLE001 - it is raised where the answer is waited for
+                for answer in asked.values():
+                    answer.set_exception(error)
+            else:
+                for watch, answer in asked.items():
+                    answer.set_result(answers[watch])
 
     async def _round(self) -> None:
         asked = list(self._watches.values())

@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.urls import path
 
 from scheduler.consumers.feed import FeedConsumer
-from scheduler.consumers.ops import OpsConsumer
+from scheduler.consumers.ops import ops_socket
 from scheduler.consumers.worker import worker_socket
 
 websocket_urlpatterns = [
-    path("ws/ops/", OpsConsumer.as_asgi()),  # type: ignore[arg-type]  # Django types only HTTP views
+    path("ws/ops/", ops_socket),  # type: ignore[arg-type]  # Django types only HTTP views
 ]
 service_urlpatterns = [
     path("ws/feed/", FeedConsumer.as_asgi()),  # type: ignore[arg-type]  # as above

@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 from channels.db import database_sync_to_async
 
 from scheduler.live.frames import Frame, Key
-from scheduler.live.hub import Hub, Slot
+from scheduler.live.hub import Hub
 from scheduler.live.newest import LOOK_EVERY_S, Newest, newest
+from scheduler.live.viewers import Viewer
 
 log = logging.getLogger(__name__)
 
@@ -26,28 +27,33 @@ class Feed:
     """The live view of one event loop."""
 
     def __init__(self, source: Newest = newest) -> None:
-        self.hub = Hub()
+        self.hub = Hub(source.age_s)
         self._source = source
         self._task: asyncio.Task[None] | None = None
         self._seqs: dict[Key, int] = {}
 
-    async def join(self, slot: Slot) -> Frame | None:
-        """Watch through a slot: the frame to begin with, or nothing when too many pages are watched."""
-        if not self.hub.join(slot):
+    async def join(self, viewer: Viewer) -> Frame | None:
+        """Watch, or watch again: the frame to begin with, or nothing when too many pages are watched.
+
+        Who watched before is told what changed meanwhile.
+        """
+        if not self.hub.join(viewer):
             return None
         try:
-            frame = await self.frame(slot.key)
+            frame = await self.frame(viewer.key)
         except BaseException:
-            self.hub.leave(slot)
+            self.hub.leave(viewer)
             raise
-        self._seqs.setdefault(slot.key, frame.seq)
+        self._seqs.setdefault(viewer.key, frame.seq)
+        if viewer.shown is not None:
+            self.hub.publish([frame])
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="live feed")
         return frame
 
-    def leave(self, slot: Slot) -> None:
+    def leave(self, viewer: Viewer) -> None:
         """End a watch."""
-        self.hub.leave(slot)
+        self.hub.leave(viewer)
 
     async def frame(self, key: Key) -> Frame:
         """The newest frame of a page; drawn in a thread, at most once per snapshot."""

@@ -1,82 +1,131 @@
-"""Hands the newest frame of each page to every socket that watches it. One hub per event loop, no locks, no queues.
+"""Tells every socket what changed on the page that it watches: one hub per event loop, one task for all of its sockets.
 
-A slot holds one frame: a socket that is slow finds the newest frame when it comes back, never a backlog. The hub must
-never wait for a socket.
+What moves a page from the frame that it shows to the newest is made once for all that show the same. A viewer whose
+line is busy is passed over: later it is told the newest, never a backlog, and one whose line stays busy is ended. Who
+hears nothing for five seconds gets a beat. The hub must never wait for a socket.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final
 
 from scheduler.live.frames import Frame, Key
+from scheduler.live.viewers import Messages, Viewer
+
+log = logging.getLogger(__name__)
 
 KEYS_MAX: Final = 200
-
-
-class Slot:
-    """One socket's place for the newest frame."""
-
-    def __init__(self, key: Key) -> None:
-        self.key = key
-        self._frame: Frame | None = None
-        self._filled = asyncio.Event()
-
-    def clear(self) -> None:
-        """Drop a frame that was not taken."""
-        self._frame = None
-        self._filled.clear()
-
-    def put(self, frame: Frame) -> None:
-        """Replace whatever was not taken yet."""
-        self._frame = frame
-        self._filled.set()
-
-    async def take(self, timeout_s: float) -> Frame | None:
-        """The newest frame once there is one; nothing after `timeout_s` seconds without."""
-        try:
-            await asyncio.wait_for(self._filled.wait(), timeout_s)
-        except TimeoutError:
-            return None
-        frame = self._frame
-        self.clear()
-        return frame
+PASS_EVERY_S = 1.0
+BEAT_EVERY_S = 5.0
+STUCK_S = 5.0
+AT_ONCE: Final = 100
+"""Viewers that are told in one go before others on this loop have a turn."""
 
 
 class Hub:
-    """The slots of this event loop by what they watch."""
+    """The viewers of this event loop. `age_s` says how old the newest snapshot is."""
 
-    def __init__(self) -> None:
-        self._slots: dict[Key, set[Slot]] = {}
+    def __init__(self, age_s: Callable[[], float]) -> None:
+        self._age_s = age_s
+        self._open: set[Viewer] = set()
+        self._watching: dict[Key, set[Viewer]] = {}
+        self._newest: dict[Key, Frame] = {}
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
 
-    def join(self, slot: Slot) -> bool:
+    def join(self, viewer: Viewer) -> bool:
         """Watch, or watch again; false when too many different pages are watched already. Joining twice is harmless."""
-        if slot.key not in self._slots and len(self._slots) >= KEYS_MAX:
+        if viewer.key not in self._watching and len(self._watching) >= KEYS_MAX:
             return False
-        self._slots.setdefault(slot.key, set()).add(slot)
+        self._watching.setdefault(viewer.key, set()).add(viewer)
         return True
 
-    def leave(self, slot: Slot) -> None:
-        """Forget a slot; leaving twice is harmless."""
-        slot.clear()
-        slots = self._slots.get(slot.key)
-        if slots is None:
-            return
-        slots.discard(slot)
-        if not slots:
-            del self._slots[slot.key]
+    def begin(self, viewer: Viewer, shown: Frame) -> None:
+        """Tell a viewer that shows this what changes, and that nothing does."""
+        viewer.shown, viewer.told_at_s = shown, _now_s()
+        self._open.add(viewer)
+        published = self._newest.get(viewer.key)
+        if published is not None and published.seq < shown.seq:
+            # Drawn for this viewer since then. Nobody may be taken back.
+            self._newest[viewer.key] = shown
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="live hub")
 
-    def publish(self, frames: Iterable[Frame]) -> None:
-        """Put each frame into the slot of everyone who watches its page."""
-        for frame in frames:
-            for slot in self._slots.get(frame.key, ()):
-                slot.put(frame)
+    def pause(self, viewer: Viewer) -> None:
+        """Watch no more; if it has begun it is told that it is connected, but no changes. Twice is harmless."""
+        watching = self._watching.get(viewer.key, set())
+        watching.discard(viewer)
+        if not watching:
+            self._watching.pop(viewer.key, None)
+            self._newest.pop(viewer.key, None)
+
+    def leave(self, viewer: Viewer) -> None:
+        """Forget a viewer; leaving twice is harmless."""
+        self.pause(viewer)
+        self._open.discard(viewer)
+        if not self._open:
+            self._news.set()
 
     def watched(self) -> list[Key]:
         """The pages that somebody watches now."""
-        return list(self._slots)
+        return list(self._watching)
 
     def viewers(self) -> int:
         """How many sockets watch."""
-        return sum(len(slots) for slots in self._slots.values())
+        return sum(len(viewers) for viewers in self._watching.values())
+
+    def publish(self, frames: Iterable[Frame]) -> None:
+        """These are newer than what was published; whoever shows something else is told."""
+        self._newest.update((frame.key, frame) for frame in frames if frame.key in self._watching)
+        self._news.set()
+
+    async def _run(self) -> None:
+        while self._open:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), PASS_EVERY_S)
+            self._news.clear()
+            await self._tell_all()
+
+    async def _tell_all(self) -> None:
+        messages = Messages(self._age_s())
+        for number, viewer in enumerate(list(self._open), 1):
+            if viewer in self._open:
+                try:
+                    self._tell(viewer, messages)
+                except Exception:
+                    log.exception("A viewer could not be told what changed; its socket is ended")
+                    self._end(viewer)
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    def _tell(self, viewer: Viewer, messages: Messages) -> None:
+        """Say what changed, or, after a silence, that nothing did."""
+        now_s, shown = _now_s(), viewer.shown
+        if shown is None:
+            return
+        watches = viewer in self._watching.get(viewer.key, ())
+        newest = self._newest.get(viewer.key, shown) if watches else shown
+        message = messages.change(shown, newest)
+        if message is None:
+            viewer.shown = newest
+            if now_s - viewer.told_at_s < BEAT_EVERY_S:
+                return
+            message = messages.beat(newest)
+        if viewer.line.write(message):
+            viewer.shown, viewer.told_at_s, viewer.busy_since_s = newest, now_s, None
+        elif viewer.busy_since_s is None:
+            viewer.busy_since_s = now_s
+        elif now_s - viewer.busy_since_s >= STUCK_S:
+            self._end(viewer)
+
+    def _end(self, viewer: Viewer) -> None:
+        self.leave(viewer)
+        viewer.end()
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

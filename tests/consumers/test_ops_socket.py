@@ -17,6 +17,7 @@ from django.test import Client
 
 from cronoq_app.asgi import application
 from scheduler.consumers import ops, rounds
+from scheduler.live import hub
 from scheduler.live.feed import feed
 from scheduler.live.frames import Key
 from scheduler.live.newest import newest
@@ -189,7 +190,8 @@ def test_a_new_snapshot_sends_what_changed() -> None:
 
 
 def test_silence_is_broken_by_a_small_beat(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ops, "BEAT_EVERY_S", 0.1)
+    monkeypatch.setattr(hub, "BEAT_EVERY_S", 0.1)
+    monkeypatch.setattr(hub, "PASS_EVERY_S", 0.02)
     cookie = cookie_of("view_console")
     add_snapshot()
 
