@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from scheduler.collecting import settle_memory
 from scheduler.engine.executors.python import Handler
 from scheduler.engine.runner import Engine
 from scheduler.engine.settings import EngineSettings
@@ -93,6 +94,7 @@ def pool_id() -> PoolId:
 async def engine_running(handler: Handler, *, settings: EngineSettings | None = None) -> AsyncIterator[Engine]:
     """An engine on this loop, until the block ends."""
     engine = Engine(handlers={POOL: handler}, settings=settings)
+    settle_memory()
     stop = asyncio.Event()
     running = asyncio.create_task(engine.run(stop))
     try:

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import gc
 import signal
 import sys
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from scheduler.collecting import settle_memory
 from scheduler.engine.runner import Engine
 from scheduler.management import sign_of_life
 
@@ -40,9 +40,7 @@ async def run_engine(sign: Path | None) -> bool:
     stop = asyncio.Event()
     hurry = asyncio.Event()
     engine = Engine()
-    # What was loaded to get here stays for good: no collection need look at it again while everything waits.
-    gc.collect()
-    gc.freeze()
+    settle_memory()
 
     def on_signal() -> None:
         if stop.is_set():
