@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, LiteralString, cast
 
@@ -16,6 +17,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 SQL_DIR: Final = Path(__file__).parent / "sql"
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|s|%)")
 
 Row = tuple[Any, ...]
 Params = Mapping[str, object] | Sequence[object] | None
@@ -31,7 +33,36 @@ def load(file_name: str) -> dict[str, LiteralString]:
     return {name: cast("LiteralString", body.strip()) for name, body in zip(names, bodies, strict=True)}
 
 
-def _cursor(wrapper: BaseDatabaseWrapper) -> psycopg.Cursor[Row]:
+@lru_cache(maxsize=2_000)
+def _numbered(statement: LiteralString) -> tuple[LiteralString, tuple[str, ...]]:
+    """The statement with its parameters numbered as the server wants them, and their names in that order.
+
+    The driver would do the same each time: it remembers short statements alone, and those of plans are long.
+    """
+    places: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        if found[0] == "%%":
+            return "%"
+        # Those without a name come in the order in which they stand.
+        name = found[1] or str(len(places))
+        return f"${places.setdefault(name, len(places) + 1)}"
+
+    # What is put in are numbers: the text is as literal as before.
+    return _PLACEHOLDER.sub(number, statement), tuple(places)
+
+
+def _execute(
+    wrapper: BaseDatabaseWrapper, statement: LiteralString, params: Params, *, prepare: bool | None = None
+) -> psycopg.Cursor[Row]:
+    if params is None:
+        return _cursor(wrapper).execute(statement, prepare=prepare)
+    text, names = _numbered(statement)
+    values = [params[name] for name in names] if isinstance(params, Mapping) else params
+    return _cursor(wrapper).execute(text, values, prepare=prepare)
+
+
+def _cursor(wrapper: BaseDatabaseWrapper) -> psycopg.RawCursor[Row]:
     """A psycopg cursor on Django's connection, in its transaction; parameters are bound by the server.
 
     One is kept with each connection: making it anew costs as much as a short statement. A connection belongs to one
@@ -40,9 +71,9 @@ def _cursor(wrapper: BaseDatabaseWrapper) -> psycopg.Cursor[Row]:
     if wrapper.connection is None:
         wrapper.ensure_connection()
     raw = wrapper.connection
-    kept: psycopg.Cursor[Row] | None = getattr(raw, "cronoq_cursor", None)
+    kept: psycopg.RawCursor[Row] | None = getattr(raw, "cronoq_cursor", None)
     if kept is None:
-        kept = psycopg.Cursor(cast("psycopg.Connection[Row]", raw))
+        kept = psycopg.RawCursor(cast("psycopg.Connection[Row]", raw))
         raw.cronoq_cursor = kept
     return kept
 
@@ -51,14 +82,14 @@ def run(statement: LiteralString, params: Params = None) -> int:
     """Run a statement and return how many rows it touched."""
     wrapper = connections[DEFAULT_DB_ALIAS]
     with wrapper.wrap_database_errors:
-        return _cursor(wrapper).execute(statement, params).rowcount
+        return _execute(wrapper, statement, params).rowcount
 
 
 def fetch(statement: LiteralString, params: Params = None) -> list[Row]:
     """Run a statement and return its rows."""
     wrapper = connections[DEFAULT_DB_ALIAS]
     with wrapper.wrap_database_errors:
-        return _cursor(wrapper).execute(statement, params).fetchall()
+        return _execute(wrapper, statement, params).fetchall()
 
 
 def fetch_anew(statement: LiteralString, params: Params = None) -> list[Row]:
@@ -69,14 +100,14 @@ def fetch_anew(statement: LiteralString, params: Params = None) -> list[Row]:
     """
     wrapper = connections[DEFAULT_DB_ALIAS]
     with wrapper.wrap_database_errors:
-        return _cursor(wrapper).execute(statement, params, prepare=False).fetchall()
+        return _execute(wrapper, statement, params, prepare=False).fetchall()
 
 
 def fetch_one(statement: LiteralString, params: Params = None) -> Row | None:
     """Run a statement and return its first row, or None."""
     wrapper = connections[DEFAULT_DB_ALIAS]
     with wrapper.wrap_database_errors:
-        return _cursor(wrapper).execute(statement, params).fetchone()
+        return _execute(wrapper, statement, params).fetchone()
 
 
 _NULL: Final = "NULL"
