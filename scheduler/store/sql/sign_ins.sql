@@ -3,7 +3,7 @@
 -- the same moment each sees what those before it left. Tries leak away evenly.
 WITH tried AS (
     INSERT INTO sign_in_count AS c (key, tries, known, last_at, free_at)
-    VALUES (%(key)s, 1, false, clock_timestamp(), clock_timestamp())
+    SELECT %(key)s, 1, false, moment.now, moment.now FROM (SELECT clock_timestamp() AS now) moment
     ON CONFLICT (key) DO UPDATE SET (tries, last_at, free_at) = (
         SELECT n.tries, n.at, n.at + make_interval(secs =>
             CASE WHEN ceil(n.tries) < %(free)s THEN 0.0
