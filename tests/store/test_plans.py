@@ -87,6 +87,15 @@ def test_statements_walk_their_indexes() -> None:
     assert {f"{what}: {plan}" for what, _, plan in plans if "Seq Scan on task t" in plan} == set()
 
 
+@pytest.mark.parametrize(("name", "params"), [("read_control", CONTROL), ("read_lanes", LANE)])
+def test_from_what_is_set_aside_one_comes_to_its_tasks_and_not_the_other_way_round(
+    name: str, params: dict[str, Any]
+) -> None:
+    """Little is ever set aside, and its table is never analysed: the optimizer takes it for the longer one."""
+    plan = plan_of("dispatch.sql", name, params)
+    assert "Index Cond: (id = a.task_id)" in plan, plan
+
+
 def test_claiming_and_settling_find_tasks_by_id() -> None:
     arrays = dict.fromkeys(("tasks", "attempts", "states", "dues", "spent", "results", "took_s"), "{}")
     plan = plan_of("settle.sql", "apply_settlements", {**arrays, "weight_min": 1e-6})

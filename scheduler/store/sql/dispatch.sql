@@ -62,8 +62,9 @@ SELECT
            WHERE n.starts_at > statement_timestamp() - make_interval(secs => %(held_after_s)s)
              AND n.starts_at <= statement_timestamp() + make_interval(secs => %(held_ahead_s)s)
            ORDER BY n.starts_at, n.task_id LIMIT 1000) f
-     JOIN task t ON t.id = f.task_id
-     WHERE f.held_from <= statement_timestamp() AND t.state IN ('scheduled', 'ready') AND t.attempts = 0)::text,
+     CROSS JOIN LATERAL (SELECT t.* FROM task t
+                         WHERE t.id = f.task_id AND t.state IN ('scheduled', 'ready') AND t.attempts = 0 LIMIT 1) t
+     WHERE f.held_from <= statement_timestamp())::text,
     (SELECT json_agg(json_build_array(w.id, w.slots, w.tenant_id, w.labels) ORDER BY w.id) FROM worker w
      WHERE NOT w.draining AND w.seen_at > clock_timestamp() - make_interval(secs => %(fresh_s)s))::text,
     -- What came to lanes since the counts were folded: how often, and the last of it (a fold in between may leave as many
@@ -112,7 +113,9 @@ SELECT
         WHERE near.latest_start < clock_timestamp() + make_interval(secs => greatest(%(window_min_s)s, near.expected_s)))
         UNION ALL
         SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id
-        FROM set_aside a JOIN task t ON t.id = a.task_id AND t.state || '' = 'ready'
+        FROM set_aside a
+        CROSS JOIN LATERAL (SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id FROM task t
+                            WHERE t.id = a.task_id AND t.state || '' = 'ready' LIMIT 1) t
      ) lane
     )::text,
     -- Breakers whose probe is under way. Read here and not with the locked rows: that statement began before it had its
@@ -228,7 +231,9 @@ SELECT 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, json_build_array(
     (SELECT json_agg(json_build_array(a.resource_id, a.priority, a.task_id, a.amount,
                                       extract(epoch FROM a.since)::float8))
      FROM set_aside a
-     JOIN task t ON t.id = a.task_id AND t.state || '' = 'ready'
+     -- From the few that are set aside to their tasks, never the other way round: a sub-select with a limit is a fence.
+     CROSS JOIN LATERAL (SELECT t.pool_id, t.tenant_id FROM task t
+                         WHERE t.id = a.task_id AND t.state || '' = 'ready' LIMIT 1) t
      JOIN pool p ON p.id = t.pool_id AND p.paused_at IS NULL
      JOIN tenant n ON n.id = t.tenant_id AND n.status = 'active'),
     -- Budgets of those whose lanes cost money, of their present period.

@@ -8,13 +8,13 @@ WITH report AS (
         AS r(lease_id, outcome, failure_class, message, retry_after_s, usage)
 ),
 held AS MATERIALIZED (
-    SELECT l.lease_id FROM lease l JOIN report r ON r.lease_id = l.lease_id ORDER BY l.lease_id FOR UPDATE OF l
+    SELECT r.* FROM lease l JOIN report r ON r.lease_id = l.lease_id ORDER BY l.lease_id FOR UPDATE OF l
 ),
 ended AS (
-    DELETE FROM lease l USING held h, report r
-    WHERE l.lease_id = h.lease_id AND r.lease_id = h.lease_id AND (NOT %(expired_only)s::boolean OR l.expires_at < clock_timestamp())
+    DELETE FROM lease l USING held h
+    WHERE l.lease_id = h.lease_id AND (NOT %(expired_only)s::boolean OR l.expires_at < clock_timestamp())
       AND NOT (%(unclaimed_only)s::boolean AND l.picked_up)
-    RETURNING l.*, r.outcome, r.failure_class, r.message, r.retry_after_s, r.usage
+    RETURNING l.*, h.outcome, h.failure_class, h.message, h.retry_after_s, h.usage
 ),
 history AS (
     INSERT INTO attempt (lease_id, task_id, number, pool_id, tenant_id, priority, worker_id, ready_at, started_at,
