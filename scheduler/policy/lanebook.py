@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scheduler.policy.lanegroups import LaneGroup
+from scheduler.policy.lanegroups import End, LaneGroup, Stop
 from scheduler.policy.parking import Parking
 from scheduler.policy.types import (
     DemandId,
@@ -36,6 +36,7 @@ from scheduler.policy.types import (
     TaskView,
     TenantId,
     TenantView,
+    WaitReason,
     is_of_run,
 )
 
@@ -88,6 +89,7 @@ class LaneBook:
         self._bases: dict[DemandId, DemandId] = {}
         self._seen: Mapping[LaneKey, Arrivals] = {}
         self._groups: dict[GroupKey, LaneGroup] = defaultdict(LaneGroup)
+        self._looked_at: dict[LaneKey, float] = {}
         self._counters: dict[tuple[TenantId, PriorityClass], FairCounter] = {}
         self._clocks: dict[PriorityClass, float] = {}
 
@@ -118,13 +120,14 @@ class LaneBook:
         self._counters = dict(counters)
         self._clocks = dict(clocks)
         heads = dict(lanes)
+        self._looked_at = {key: at for key, at in self._looked_at.items() if key in heads}
+        heads |= self._looked_at
         parked = self.parking.review(heads, now=now)
         self.in_pool = Counter(key.pool for key in parked)
         open_ = [(key, ready_at) for key, ready_at in heads.items() if key not in parked]
         # Those who stayed are seated before those who come back from idle, whose place is among them.
         back = [(key, ready_at) for key, ready_at in open_ if not self._enter_if_stayed(key, ready_at)]
-        for key, ready_at in back:
-            self.enter(key, ready_at)
+        self._enter_all(back)
         for place, group in self._groups.items():
             if place in before:
                 group.reaches_as(before[place])
@@ -140,8 +143,7 @@ class LaneBook:
             if key in self.parking:
                 self._unpark(self.parking.take_of(key))
         new = [key for key in came if key not in self.ready_since]
-        for key in new:
-            self.enter(key, now)
+        self._enter_all((key, now) for key in new)
         return new
 
     def heed(self, leases: Mapping[DemandId, int], changed: Iterable[RunId], *, mark: int) -> None:
@@ -151,11 +153,16 @@ class LaneBook:
 
     def enter(self, key: LaneKey, ready_at: float) -> None:
         """A lane has work, the first of it ready since then."""
-        if key not in self.ready_since:
-            self.in_pool[key.pool] += 1
-        self.ready_since[key] = ready_at
-        group = self._group(key)
-        group.enter(key, ready_at, self._place(key, group))
+        self._enter_all([(key, ready_at)])
+
+    def _enter_all(self, lanes: Iterable[tuple[LaneKey, float]]) -> None:
+        floors: dict[tuple[PoolId, PriorityClass], float] = {}
+        for key, ready_at in lanes:
+            if key not in self.ready_since:
+                self.in_pool[key.pool] += 1
+            self.ready_since[key] = ready_at
+            group = self._group(key)
+            group.enter(key, ready_at, self._place(key, group, floors))
 
     def _enter_if_stayed(self, key: LaneKey, ready_at: float) -> bool:
         stored = self._counters.get((key.tenant, key.priority))
@@ -179,8 +186,11 @@ class LaneBook:
         base = self._bases.get(key.demand, key.demand) if is_of_run(key.demand) else key.demand
         return self._groups[key.pool, key.priority, base]
 
-    def _place(self, key: LaneKey, group: LaneGroup) -> float:
-        """The counter that orders its tenant: its own, or lifted when the tenant was idle (see `fairness`)."""
+    def _place(self, key: LaneKey, group: LaneGroup, floors: dict[tuple[PoolId, PriorityClass], float]) -> float:
+        """The counter that orders its tenant: its own, or lifted when the tenant was idle (see `fairness`).
+
+        `floors` keeps what those who were idle are lifted to, from one lane to the next: who enters never lowers it.
+        """
         stored = self._counters.get((key.tenant, key.priority))
         if stored is not None and self.ready_since[key] <= stored.last_start_at:
             return stored.value
@@ -188,7 +198,9 @@ class LaneBook:
         if place is not None:
             return place if stored is None else max(place, stored.value)
         # As low as the lowest, not just below it: the next one to come back is measured by this one.
-        floor = min(self._clocks.get(key.priority, 0.0), self._lowest(key))
+        floor = floors.get((key.pool, key.priority))
+        if floor is None:
+            floor = floors[key.pool, key.priority] = min(self._clocks.get(key.priority, 0.0), self._lowest(key))
         return floor if stored is None else max(stored.value, floor)
 
     def _lowest(self, key: LaneKey) -> float:
@@ -222,9 +234,9 @@ class LaneBook:
             mine = {tenant: slots for tenant, slots in own.get(pool, {}).items() if group.has(tenant)}
             if room <= 0 and not mine:
                 continue
-            starts += sum(mine.values()) + min(max(0, room), group.reach)
+            starts += sum(mine.values()) + min(max(0, room), group.starts)
             tenants = besides[id(group)] | dict.fromkeys(mine)
-            chosen = group.choose(keys, self._counters, priority, besides=tenants, everybody=room > 0)
+            chosen = group.choose(keys, self._counters, priority, besides=tenants, room=room)
             for tenant, ready_at in chosen.partly.items():
                 unread.append(_unread(LaneKey(pool, priority, tenant, demand), ready_at, len(unread)))
             if chosen.rest is not None:
@@ -258,18 +270,43 @@ class LaneBook:
             else:
                 self.enter(key, lane.fifo[-1].ready_at)
         self._learn_reach(look, plan)
+        self._put_back(plan)
         for key in self.parking.park(plan, self.ready_since, read.runs, read.demands, read.leases):
             self.strike(key)
             self.in_pool[key.pool] += 1
 
+    def _put_back(self, plan: Plan) -> None:
+        """Look at other lanes of a tenant next time than those that its money does not pay for.
+
+        However many there are, a plan reads few of them, and one that costs less comes to its turn.
+        """
+        for hold in plan.holds:
+            if hold.reason is WaitReason.TENANT_BUDGET and hold.lane in self.ready_since:
+                self._looked_at[hold.lane] = plan.now
+                self.enter(hold.lane, plan.now)
+
     def _learn_reach(self, look: Look, plan: Plan) -> None:
-        """How many lanes of whom each group's starts came from."""
+        """How many lanes of whom each group's starts came from, and at the end of what the plan had to stop."""
         starts = Counter(id(self._group(start.lane)) for start in plan.starts)
         begun: dict[int, Counter[TenantId]] = defaultdict(Counter)
         for key in {start.lane for start in plan.starts}:
             begun[id(self._group(key))][key.tenant] += 1
+        stopped = None if plan.stopped_at is None else self._group(plan.stopped_at)
         for group in {id(group): group for group in map(self._group, look.keys)}.values():
-            group.learn(begun[id(group)], starts[id(group)], truncated=plan.truncated)
+            stop = _stop(look, plan) if group is stopped else None
+            group.learn(begun[id(group)], starts[id(group)], truncated=plan.truncated, stop=stop)
+
+
+def _stop(look: Look, plan: Plan) -> Stop | None:
+    """What the plan came to the end of."""
+    key = plan.stopped_at
+    if key is None:
+        return None
+    if key.tenant in look.strangers:
+        end = End.TENANTS
+    else:
+        end = End.LANES if any(lane.key == key for lane in look.unread) else End.TASKS
+    return Stop(end, key.tenant, stuck=not plan.starts)
 
 
 def _unread(key: LaneKey, ready_at: float, n: int) -> Lane:

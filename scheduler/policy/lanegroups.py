@@ -9,7 +9,9 @@ all others together the lowest counter and the oldest head. It never decides wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import Enum, auto
 from heapq import heappop, heappush
+from math import ceil, inf
 from typing import Final, NamedTuple, TypeVar
 
 from scheduler.policy.types import FairCounter, LaneKey, PriorityClass, TenantId
@@ -36,6 +38,30 @@ class Chosen(NamedTuple):
 
     partly: dict[TenantId, float]
     rest: Rest | None
+
+
+class End(Enum):
+    """What a plan came to the end of."""
+
+    TENANTS = auto()
+    """Those whose lanes were read."""
+    LANES = auto()
+    """What was read of a tenant's lanes."""
+    TASKS = auto()
+    """What was read of a lane."""
+
+
+class Stop(NamedTuple):
+    """A plan came to the end of what it saw of this group, with a tenant's lane; `stuck`: before anything started."""
+
+    at: End
+    tenant: TenantId
+    stuck: bool
+
+
+def _further(came: int) -> int:
+    """A quarter further than this, and one."""
+    return came + came // 4 + 1
 
 
 class _Lanes:
@@ -71,16 +97,20 @@ class _Lanes:
 class LaneGroup:
     """The lanes of one pool and class that need the same, whoever's and whichever run's they are.
 
-    A plan reads the lanes of `reach` tenants, `depth` of each, and no more than `most` in all.
+    A plan reads the lanes of `reach` tenants, `depth` of each (or as many as `depths` says), and no more than `most` in
+    all; about so many `starts` are to be expected of it.
     """
 
-    __slots__ = ("_by_age", "_by_counter", "_lanes", "depth", "most", "places", "reach")
+    __slots__ = ("_by_age", "_by_counter", "_lanes", "_room", "depth", "depths", "most", "places", "reach", "starts")
 
     def __init__(self) -> None:
         self.places: dict[TenantId, float] = {}
         self.reach = REACH_MAX
         self.depth = DEPTH_FIRST
+        self.depths: dict[TenantId, int] = {}
         self.most = REACH_MAX
+        self.starts = REACH_MAX
+        self._room: float = inf
         self._lanes: dict[TenantId, _Lanes] = {}
         self._by_counter: list[tuple[float, TenantId]] = []
         self._by_age: list[AgeEntry] = []
@@ -120,23 +150,27 @@ class LaneGroup:
         priority: PriorityClass,
         *,
         besides: Iterable[TenantId] = (),
-        everybody: bool = True,
+        room: int = REACH_MAX,
     ) -> Chosen:
         """Add lanes to those that are read: of the lowest counters, of who waits longest, and of these `besides`.
 
-        `counters` are those of now, which may have grown since a tenant entered. Not `everybody`: of those besides
-        alone, and there is no rest to speak of.
+        `counters` are those of now, which may have grown since a tenant entered. `room` is how many may start whoever's
+        they are: more than last time are looked for among more tenants. Without room, of those besides alone, and there
+        is no rest to speak of.
         """
         tenants = dict.fromkeys(besides)
+        everybody = room > 0
         if everybody:
-            tenants |= self._lowest(self.reach, counters, priority)
+            reach = min(self.most, ceil(self.reach * max(1.0, room / self._room)))
+            self._room = room
+            tenants |= self._lowest(reach, counters, priority)
             oldest = self._oldest({})
             if oldest is not None:
                 tenants.setdefault(oldest[1].tenant)
         depth = max(1, min(self.depth, self.most // max(1, len(tenants))))
         partly = {}
         for tenant in tenants:
-            after = self._lanes[tenant].take(depth, read)
+            after = self._lanes[tenant].take(self.depths.get(tenant, depth), read)
             if after is not None:
                 partly[tenant] = after
         return Chosen(partly, self._rest(tenants, read) if everybody else None)
@@ -144,18 +178,31 @@ class LaneGroup:
     def reaches_as(self, before: LaneGroup) -> None:
         """Look as far as another group would, which was the same."""
         self.reach, self.depth, self.most = before.reach, before.depth, before.most
+        self.depths, self.starts, self._room = before.depths, before.starts, before._room
 
-    def learn(self, begun: Mapping[TenantId, int], starts: int, *, truncated: bool) -> None:
-        """Look twice as far as this plan came, with so many lanes by tenant begun, and `starts` in them.
+    def learn(self, begun: Mapping[TenantId, int], starts: int, *, truncated: bool, stop: Stop | None = None) -> None:
+        """Look a quarter further than this plan came, with so many lanes by tenant begun, and `starts` in them.
 
-        Where that was the end of what it saw, twice as far as it looked; without bound if that let nothing start, so
-        that however much is in the way, it is passed in a few looks.
+        Where it had to `stop` at the end of what it saw of this group, twice as far as it looked there; without bound
+        if nothing had started, so that however much is in the way, it is passed in a few looks. After a plan that
+        stopped elsewhere, no less far than before.
         """
-        further = 2 if truncated else 0
-        stuck = truncated and not starts
-        self.most = 2 * self.most if stuck else REACH_MAX
-        self.reach = min(self.most, max(REACH_MIN, 2 * starts, further * self.reach))
-        self.depth = min(self.most, max(DEPTH_MIN, 2 * max(begun.values(), default=0), further * self.depth))
+        reach, depth, expected = _further(len(begun)), _further(max(begun.values(), default=0)), 2 * starts
+        if truncated:
+            reach, depth, expected = max(reach, self.reach), max(depth, self.depth), max(expected, self.starts)
+        else:
+            self.most, self.depths = REACH_MAX, {}
+        if stop is not None:
+            self.most = 2 * self.most if stop.stuck else self.most
+            if stop.at is End.TENANTS:
+                reach = 2 * self.reach
+            elif stop.at is End.TASKS:
+                expected = 2 * self.starts
+            else:
+                self.depths[stop.tenant] = min(self.most, 2 * self.depths.get(stop.tenant, self.depth))
+        self.reach = min(self.most, max(REACH_MIN, reach))
+        self.depth = min(self.most, max(DEPTH_MIN, depth))
+        self.starts = min(self.most, max(REACH_MIN, expected))
 
     def _lowest(self, count: int, counters: Counters, priority: PriorityClass) -> dict[TenantId, None]:
         """The tenants of the lowest counters; they keep their entries."""

@@ -69,12 +69,14 @@ class _Planner:
         self.holds: list[Hold] = []
         self.wakes: list[float] = []
         self.truncated = False
+        self.stopped_at: LaneKey | None = None
         self.levels = {r.id: Level(r, self.now) for r in snapshot.resources.values()}
         self.demands: dict[tuple[DemandId, PriorityClass | None], Demand] = {}
         self.has_floors = any(level.floors is not None for level in self.levels.values())
         self.fixed = any(lane.urgent and lane.urgent[0].fixed for lane in snapshot.lanes)
         self.quotas = {t.id: Quota(t, self.now) for t in snapshot.tenants.values() if t.limited}
         self.treasury = Treasury(snapshot.tenants, snapshot.runs, snapshot.demands)
+        self.moneyless: set[tuple[Group, TenantId]] = set()
         self.runs = Runs(snapshot)
         self.pools: dict[PoolId, PoolSlots] = {}
         self.groups: dict[tuple[PoolId, PriorityClass], Group] = {}
@@ -154,7 +156,11 @@ class _Planner:
             head = queue.head
             assert head is not None  # noqa: S101 - a lane without a head is never chosen
             if queue.spent:
-                self.truncated = True
+                if queue.lane.unread and (group, queue.key.tenant) in self.moneyless:
+                    # What is not read of it costs money as well. It is looked at in its turn (see `lanebook`).
+                    group.drop(queue)
+                    continue
+                self.truncated, self.stopped_at = True, queue.key
                 break
             if head.cost and self._is_kept_by_money(queue, head):
                 continue
@@ -292,6 +298,8 @@ class _Planner:
         if hold is None:
             return False
         self.holds.append(hold)
+        if hold.reason is WaitReason.TENANT_BUDGET:
+            self.moneyless.add((queue.group, queue.key.tenant))
         queue.group.drop(queue)
         return True
 
@@ -379,6 +387,7 @@ class _Planner:
             set_asides=self.asides.changes(),
             broke=frozenset(self.treasury.broke),
             probes=probes(self.levels.values()),
+            stopped_at=self.stopped_at,
         )
 
     def _hold_full_pools(self) -> None:

@@ -332,7 +332,8 @@ class Plan:
     """What to start, why the rest waits, and what the plan leaves behind.
 
     `look_again_at` is the earliest time at which the clock alone makes another start possible. `truncated` says that
-    a lane's window ran out or the plan's limit was reached with slots left: plan again at once. `levels` (of buckets
+    a lane's window ran out or the plan's limit was reached with slots left: plan again at once. `stopped_at` is that
+    lane; None for the limit. `levels` (of buckets
     that were drawn on), `counters`, `clocks`, `credits` and `start_levels` (of tenants' start-rate buckets) are new
     values, to be stored as they are; of `set_asides` those that are new, or None where one has served its purpose.
     `broke` are runs whose money does not pay for their next step.
@@ -352,6 +353,7 @@ class Plan:
     set_asides: Mapping[tuple[ResourceId, PriorityClass], SetAside | None] = field(default_factory=dict)
     broke: frozenset[RunId] = frozenset()
     probes: Mapping[ResourceId, TaskId] = field(default_factory=dict)
+    stopped_at: LaneKey | None = None
 
 
 class LeasedTask(NamedTuple):
