@@ -88,6 +88,10 @@ class _Line:
         try:
             while (message := await self._receive())["type"] == "websocket.receive":
                 await self._guarded(self._hear(message))
+        except asyncio.CancelledError:
+            # The process is leaving, which may take a while: what the worker says here is not heard any more.
+            await self._end(Close.GOING_AWAY, "This process is leaving; come again.")
+            raise
         finally:
             # Nothing more for this worker here; what it holds stays its own until its time is over.
             if self._seat is not None:
@@ -146,17 +150,18 @@ class _Line:
         self._caller = caller
         hub = gateway()
         try:
-            known, strays = await _in_thread(partial(_register, said, caller, hub.id))
+            known = await _in_thread(partial(_register, said, caller, hub.id))
         except Forbidden as error:
             raise CloseSocket(Close.FORBIDDEN, error.detail) from None
         except Refused as error:
             raise CloseSocket(Close.BAD_MESSAGE, error.detail) from None
         except DatabaseError:
             raise CloseSocket(Close.TRY_LATER, "The database does not answer; try again.") from None
-        self._seat = hub.sit(known, socket=True)
-        for lease in strays:
-            hub.reports.hand_back(lease)
+        self._seat = hub.sit(known, socket=True, named=said.held)
         await self._say(ready_text(known.id, said.slots))
+        if said.held:
+            # Kept at once: they may have been without a heartbeat for as long as the worker was on its way.
+            self._spawn(self._keep([LeaseId(lease) for lease in said.held]))
         self._spawn(self._send_news(self._seat))
 
     def _header(self) -> str:
@@ -268,12 +273,17 @@ def _settled(said: Report, answer: str | Refused | None) -> str:
     return settled_text(said.lease, answer, detail=detail)
 
 
-def _register(said: Hello, caller: Principal, hub: WorkerId) -> tuple[RemoteWorker, list[LeaseId]]:
-    """On a thread: the worker, and leases that it was sent and never got."""
-    known = service.register(
-        caller, owner=said.owner, slots=said.slots, labels=said.labels, worker=said.worker, gateway=hub
+def _register(said: Hello, caller: Principal, hub: WorkerId) -> RemoteWorker:
+    """On a thread."""
+    return service.register(
+        caller,
+        owner=said.owner,
+        slots=said.slots,
+        labels=said.labels,
+        worker=said.worker,
+        held=None if said.worker is None else said.held,
+        gateway=hub,
     )
-    return known, service.strays(known, said.held) if said.worker is not None else []
 
 
 async def _in_thread(call: Any) -> Any:

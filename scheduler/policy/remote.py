@@ -24,6 +24,8 @@ class RemoteWorker(NamedTuple):
     tenant: TenantId | None
     declared: dict[PoolId, int]
     draining: bool
+    strays: tuple[LeaseId, ...] = ()
+    """Leases that were given to it before it came (back), and that it does not name: they never got there."""
 
 
 class Given(NamedTuple):
@@ -42,6 +44,14 @@ class HeldLease(NamedTuple):
     worker: WorkerId
     age_s: float
     stop: Stop
+
+
+class Beat(NamedTuple):
+    """What a gateway learns of its workers: who is its own and whether to drain, who is at another one, and leases."""
+
+    known: dict[WorkerId, bool]
+    elsewhere: frozenset[WorkerId]
+    held: list[HeldLease]
 
 
 class Kept(NamedTuple):

@@ -16,7 +16,6 @@ import inspect
 import json
 import logging
 import os
-import random
 import signal
 import socket
 import sys
@@ -24,18 +23,13 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
-from websockets.sync.client import ClientConnection, connect
-
 from scheduler.protocol.client import ClientSession, pong
-from scheduler.protocol.fields import BadMessage
-from scheduler.protocol.limits import FINAL, HEARTBEAT_FRACTION, RESULT_BYTES_MAX
-from scheduler.protocol.messages import Beat, Cancel, Drain, Error, Lease, Ping, Ready, Refused
+from scheduler.protocol.limits import HEARTBEAT_FRACTION, RESULT_BYTES_MAX
+from scheduler.protocol.messages import Beat, Cancel, Drain, Error, Lease, Ping, Refused
 from scheduler.protocol.writes import Answer
 from scheduler.sdk.context import TaskContext
 from scheduler.sdk.errors import (
@@ -44,18 +38,20 @@ from scheduler.sdk.errors import (
     Reject,
     Retryable,
     SchedulerError,
-    WorkerRefused,
     WriteRefused,
 )
 from scheduler.sdk.job import Job
+from scheduler.sdk.socket_line import SocketLine
 
 logger = logging.getLogger(__name__)
 
 Handler = Callable[[TaskContext, Any], Any]
-BACKOFF_S: Final = (0.1, 10.0)
 HEARTBEAT_MAX_S: Final = 10.0
-LEASE_BYTES_MAX: Final = 32 * 2**20
-"""Of one message from the server: a payload and the results of the tasks before it."""
+GATHER_S: Final = 0.003
+"""How long a report waits for others, so that they go, and are settled, together."""
+WIND_UP_S: Final = 0.02
+"""For attempts that are given up, to clean up behind themselves."""
+DRAIN: Final = json.dumps({"type": "drain"})
 
 
 class Worker:
@@ -78,16 +74,17 @@ class Worker:
         grace: float = 30.0,
     ) -> None:
         self.handled = 0
+        self._lock = threading.Lock()
         self.session = ClientSession(
             owner=owner or f"{socket.gethostname()}:{os.getpid()}",
             slots={pool: slots},
             labels=labels,
             token=token or os.environ.get("CRONOQ_TOKEN"),
         )
-        self._url = socket_url(url)
+        self._line = SocketLine(socket_url(url), self.session, self._lock, heed=self._heed, greeted=self._resume)
+        self._outgoing: list[str] = []
         self._handler = handler
         self._grace_s = grace
-        self._lock = threading.Lock()
         self._jobs: dict[int, tuple[Job, asyncio.Task[None]]] = {}
         self._asked: dict[int, tuple[int, asyncio.Future[Answer]]] = {}
         self._threads = ThreadPoolExecutor(max_workers=slots, thread_name_prefix="handler")
@@ -95,8 +92,6 @@ class Worker:
         self._stopping = threading.Event()
         self._idle = threading.Event()
         self._idle.set()
-        self._ended = threading.Event()
-        self._socket: ClientConnection | None = None
 
     # Running
 
@@ -109,12 +104,14 @@ class Worker:
         for thread in running:
             thread.start()
         try:
-            self._connect_for_ever()
+            self._line.run()
         finally:
-            self._ended.set()
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._line.closing.set()
+            self._loop.call_soon_threadsafe(self._end_loop)
             for thread in running:
                 thread.join(5.0)
+            if not self._loop.is_running():
+                self._loop.close()
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     def stop(self) -> None:
@@ -123,77 +120,30 @@ class Worker:
         threading.Thread(target=self._drain, name="drain", daemon=True).start()
 
     def _drain(self) -> None:
-        self._send(json.dumps({"type": "drain"}))
+        self._line.send([DRAIN])
         self._idle.wait(self._grace_s)
         for lease, (job, _) in list(self._jobs.items()):
             job.stop()
             self._report("release", lease)
         deadline = time.monotonic() + min(self._grace_s, 5.0)
-        while self.session.unsettled and time.monotonic() < deadline and self._socket is not None:
-            self._ended.wait(0.02)
-        self._ended.set()
-        with suppress(Exception):
-            if self._socket is not None:
-                self._socket.close()
-
-    def _connect_for_ever(self) -> None:
-        faults = 0
-        while not self._ended.is_set():
-            try:
-                if self._connect_once():
-                    faults = 0
-            except (OSError, InvalidHandshake, TimeoutError) as error:
-                logger.warning("cannot reach the server: %s", error)
-            faults += 1
-            first, most = BACKOFF_S
-            self._ended.wait(min(most, first * 2 ** min(faults, 10)) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
-
-    def _connect_once(self) -> bool:
-        """One connection, from hello to its end; whether the server took the worker in."""
-        greeted = False
-        with connect(self._url, max_size=LEASE_BYTES_MAX, open_timeout=10, compression=None, proxy=None) as connection:
-            connection.send(self.session.hello())
-            try:
-                for text in connection:
-                    for said in self._take(str(text)):
-                        if isinstance(said, Ready):
-                            greeted = True
-                            self._socket = connection
-                            self._resume()
-                        self._heed(said)
-            except ConnectionClosed:
-                pass
-            finally:
-                self._socket = None
-        code = connection.close_code or 0
-        if code in FINAL and not self._ended.is_set():
-            raise WorkerRefused(connection.close_reason or f"the server closed the connection: {code}", code)
-        return greeted
+        while self.session.unsettled and time.monotonic() < deadline and self._line.is_up:
+            self._line.closing.wait(0.02)
+        self._line.close()
 
     def _resume(self) -> None:
         """Reports that were not acknowledged before the connection broke are sent again; that does no harm."""
         with self._lock:
             again = self.session.unsettled
-        for text in again:
-            self._send(text)
+        self._line.send(again)
         if self._stopping.is_set():
-            self._send(json.dumps({"type": "drain"}))
-
-    def _take(self, text: str) -> list[Any]:
-        """The messages of a frame that can be understood."""
-        with self._lock:
-            heard = self.session.receive(text)
-        for fault in heard:
-            if isinstance(fault, BadMessage):
-                logger.warning("a message of the server was not understood: %s", fault.detail)
-        return [said for said in heard if not isinstance(said, BadMessage)]
+            self._line.send([DRAIN])
 
     def _heed(self, said: Any) -> None:
         match said:
             case Lease():
                 self._begin(said)
             case Ping():
-                self._send(pong(said))
+                self._line.send([pong(said)])
             case Cancel():
                 self._halt(said.lease)
             case Beat():
@@ -209,33 +159,46 @@ class Worker:
             case Error():
                 logger.warning("the server says: %s", said.detail)
 
-    def _send(self, text: str | None) -> None:
-        connection = self._socket
-        if text is not None and connection is not None:
-            # A connection that is gone: reports are sent again on the next one, heartbeats come again.
-            with suppress(ConnectionClosed, OSError):
-                connection.send(text)
-
     # Leases
 
     def _keep_leases(self) -> None:
         """In a thread of its own: user code may hold the loop for as long as it likes."""
-        while not self._ended.is_set():
+        while not self._line.closing.is_set():
             with self._lock:
                 beat, ttl_s = self.session.heartbeat(), self.session.ttl_s()
-            self._send(beat)
-            self._ended.wait(min(HEARTBEAT_MAX_S, (ttl_s or HEARTBEAT_MAX_S) * HEARTBEAT_FRACTION, 1.0))
+            self._line.send([] if beat is None else [beat])
+            self._line.closing.wait(min(HEARTBEAT_MAX_S, (ttl_s or HEARTBEAT_MAX_S) * HEARTBEAT_FRACTION, 1.0))
 
     def _report(self, kind: str, lease: int, **fields: Any) -> None:
+        """Say at once how an attempt ended."""
         with self._lock:
             text = self.session.report(kind, lease, **fields)
-        self._send(text)
+        self._line.send([] if text is None else [text])
+
+    def _report_with_others(self, kind: str, lease: int, **fields: Any) -> None:
+        """Say it together with what else ends within a few milliseconds. On the loop."""
+        with self._lock:
+            text = self.session.report(kind, lease, **fields)
+        if text is None:
+            return
+        if not self._outgoing:
+            self._loop.call_later(GATHER_S, self._send_reports)
+        self._outgoing.append(text)
+
+    def _send_reports(self) -> None:
+        texts, self._outgoing = self._outgoing, []
+        self._line.send(texts)
 
     # Attempts
 
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+
+    def _end_loop(self) -> None:
+        for _, task in self._jobs.values():
+            task.cancel()
+        self._loop.call_later(WIND_UP_S, self._loop.stop)
 
     def _begin(self, lease: Lease) -> None:
         if self._stopping.is_set():
@@ -273,7 +236,7 @@ class Worker:
         ref, text = asked
         answer: asyncio.Future[Answer] = self._loop.create_future()
         self._asked[ref] = (lease, answer)
-        self._send(text)
+        self._line.send([text])
         try:
             said = await answer
         finally:
@@ -296,7 +259,7 @@ class Worker:
         kind, said = await self._outcome(job)
         self._jobs.pop(job.lease_id, None)
         self.handled += 1
-        self._report(kind, job.lease_id, **said)
+        self._report_with_others(kind, job.lease_id, **said)
         if not self._jobs:
             self._idle.set()
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
 
 from django.db import transaction
 
 from scheduler.errors import FieldError, Forbidden, NotFound, Refused
 from scheduler.policy.admission import worker_labels
 from scheduler.policy.payload import fault_in_text
-from scheduler.policy.remote import Claim, Given, HeldLease, Kept, RemoteWorker, WorkerLine
+from scheduler.policy.remote import Beat, Claim, Given, Kept, RemoteWorker, WorkerLine
 from scheduler.policy.types import LeaseId, PoolId, TenantId, WorkerId
 from scheduler.services.again import again
 from scheduler.services.changes import Author, check_reason, record
 from scheduler.services.tokens import Principal
 from scheduler.store import control
 from scheduler.store import workers as store
-
-STRAY_AFTER_S: Final = 1.0
-"""A lease that is younger may be on its way."""
 
 
 @again
@@ -31,11 +27,13 @@ def register(
     slots: Mapping[str, int],
     labels: Mapping[str, str],
     worker: str | None = None,
+    held: Collection[int] | None = None,
     gateway: WorkerId | None = None,
 ) -> RemoteWorker:
     """Make a worker known, or the same one again under its id; with a gateway it offers its slots at once.
 
-    It belongs to the caller's tenant. Raises Refused, Forbidden for a pool that the token does not name.
+    It belongs to the caller's tenant. Who comes back names the leases that it holds: the answer says which it does not
+    know of. Raises Refused, Forbidden for a pool that the token does not name.
     """
     said = fault_in_text(owner)
     if said is not None:
@@ -44,10 +42,14 @@ def register(
     declared = _declared(caller, slots)
     with transaction.atomic():
         for known in (_uuid(worker), WorkerId(str(uuid.uuid4()))):
-            if known is not None and store.register(
+            if known is None:
+                continue
+            # Looked for before it offers anything here: what it is given from now on is on its way.
+            strays = store.load_strays(known, held) if held is not None else ()
+            if store.register(
                 known, name=owner, tenant=caller.tenant_id, declared=declared, labels=named, gateway=gateway
             ):
-                return RemoteWorker(known, caller.tenant_id, declared, draining=False)
+                return RemoteWorker(known, caller.tenant_id, declared, draining=False, strays=strays)
     raise AssertionError("an id that was made up is nobody's")
 
 
@@ -103,11 +105,13 @@ def withdraw(gateway: WorkerId, workers: Iterable[WorkerId]) -> None:
 
 
 @again
-def beat(gateway: WorkerId, workers: Sequence[WorkerId]) -> tuple[dict[WorkerId, bool], list[HeldLease]]:
+def beat(gateway: WorkerId, workers: Sequence[WorkerId]) -> Beat:
     """Note that these workers live. Those still this gateway's (and whether they are to drain), and what they hold."""
     with transaction.atomic():
         known = store.beat(gateway, workers)
-        return known, store.load_held(known)
+        missing = set(workers) - known.keys()
+        elsewhere = store.load_elsewhere(gateway, missing) if missing else frozenset()
+        return Beat(known, elsewhere, store.load_held(known))
 
 
 @again
@@ -115,12 +119,6 @@ def claim(gateway: WorkerId) -> list[Given]:
     """Leases for workers of this gateway, each handed out once."""
     with transaction.atomic():
         return store.claim(gateway)
-
-
-def strays(worker: RemoteWorker, named: Collection[int]) -> list[LeaseId]:
-    """Leases of a worker that came back and does not know them: they were given and never got there."""
-    held = store.load_held([worker.id])
-    return [each.lease for each in held if each.lease not in named and each.age_s > STRAY_AFTER_S]
 
 
 @again

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import orjson
@@ -42,6 +42,12 @@ def register(
     return queries.fetch_one(_SQL["register_remote"], params) is not None
 
 
+def load_strays(worker: WorkerId, named: Collection[int]) -> tuple[LeaseId, ...]:
+    """Leases that this worker was handed and does not name."""
+    rows = queries.fetch(_SQL["strays_of_remote"], {"worker": worker, "named": queries.array(named)})
+    return tuple(LeaseId(row[0]) for row in rows)
+
+
 def _text(slots: Slots) -> str:
     return orjson.dumps({str(pool): count for pool, count in slots.items()}).decode()
 
@@ -78,6 +84,12 @@ def beat(gateway: WorkerId, workers: Iterable[WorkerId]) -> dict[WorkerId, bool]
     """Note that these workers live; those that are still this gateway's, and whether they are to drain."""
     rows = queries.fetch(_SQL["beat_gateway"], {"gateway": gateway, "workers": queries.array(workers)})
     return {WorkerId(worker): draining for worker, draining in rows}
+
+
+def load_elsewhere(gateway: WorkerId, workers: Collection[WorkerId]) -> frozenset[WorkerId]:
+    """Those of these workers that are at another gateway."""
+    rows = queries.fetch(_SQL["elsewhere"], {"gateway": gateway, "workers": queries.array(workers)})
+    return frozenset(WorkerId(row[0]) for row in rows)
 
 
 def claim(gateway: WorkerId) -> list[Given]:

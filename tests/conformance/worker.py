@@ -23,11 +23,10 @@ REFUSED_ONCE: set[int] = set()
 class TwiceWorker(Worker):
     """Reports twice what is to be reported twice."""
 
-    def _report(self, kind: str, lease: int, **fields: Any) -> None:
-        with self._lock:
-            text = self.session.report(kind, lease, **fields)
-        for _ in range(2 if lease in TWICE else 1):
-            self._send(text)
+    def _report_with_others(self, kind: str, lease: int, **fields: Any) -> None:
+        super()._report_with_others(kind, lease, **fields)
+        if lease in TWICE:
+            super()._report_with_others(kind, lease, **fields)
 
 
 TWICE: set[int] = set()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from channels.testing import WebsocketCommunicator
 
 from cronoq_app.asgi import application
+from scheduler.consumers.worker import worker_socket
+from scheduler.protocol.limits import Close
 from scheduler.services.tokens import create_token
 from tests.support import loops
 from tests.support.work import make_pool, make_tenant
@@ -82,3 +86,19 @@ def test_several_messages_share_a_frame_where_the_worker_takes_it() -> None:
     ]
     _, alone = talk(HELLO | {"token": token}, reports)
     assert (alone["type"], alone["lease_id"]) == ("settled", 5)
+
+
+def test_a_process_that_leaves_tells_its_workers_to_come_again() -> None:
+    async def leave_while_connected() -> list[Mapping[str, Any]]:
+        said: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+        heard: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+        heard.put_nowait({"type": "websocket.connect"})
+        serving = asyncio.create_task(worker_socket({"type": "websocket", "headers": []}, heard.get, said.put))
+        assert (await said.get())["type"] == "websocket.accept"
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+        return [said.get_nowait() for _ in range(said.qsize())]
+
+    told = loops.run(leave_while_connected())
+    assert told[-1] == {"type": "websocket.close", "code": Close.GOING_AWAY}

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from scheduler.policy.remote import Claim
+from scheduler.policy.remote import Claim, RemoteWorker
 from scheduler.policy.types import LeaseId, Outcome, WorkerId
 from scheduler.services import workers
 from scheduler.services.settle import Report, settle
@@ -16,6 +16,13 @@ from tests.support.work import HandWorker, make_pool, make_tenant, state_of, sub
 pytestmark = pytest.mark.usefixtures("live_database")
 
 GATEWAY = WorkerId(str(uuid.uuid4()))
+
+
+def come_back(caller: Principal, known: RemoteWorker, *, held: list[int]) -> RemoteWorker:
+    """The same worker again, after its connection broke."""
+    return workers.register(
+        caller, owner="me", slots={"p": 2}, labels={"gpu": "yes"}, worker=known.id, held=held, gateway=GATEWAY
+    )
 
 
 def test_a_lease_is_claimed_once_kept_by_its_own_and_settled() -> None:
@@ -39,11 +46,27 @@ def test_a_lease_is_claimed_once_kept_by_its_own_and_settled() -> None:
     assert workers.renew([theirs]) == workers.renew([elsewhere]) == {}
     assert workers.own([mine, Claim(LeaseId(lease + 9), None, None)]) == {lease}
     assert workers.own([theirs, elsewhere]) == set()
-    assert workers.strays(known, [lease]) == []
-    alive, held = workers.beat(GATEWAY, [known.id])
-    assert (alive, [each.lease for each in held]) == ({known.id: False}, [lease])
+    assert come_back(caller, known, held=[lease]).strays == ()
+    assert come_back(caller, known, held=[lease + 9]).strays == (lease,)
+    beat = workers.beat(GATEWAY, [known.id])
+    assert (beat.known, [each.lease for each in beat.held]) == ({known.id: False}, [lease])
     settle([Report(lease, Outcome.SUCCEEDED, result="1")])
     assert state_of(task) == "succeeded"
     workers.withdraw(GATEWAY, [known.id])
     submit_tasks(acme)
     assert leader.dispatch().leased == ()
+
+
+def test_who_offers_nothing_any_more_here_may_offer_elsewhere() -> None:
+    acme = make_tenant()
+    pool = make_pool(executor="remote")
+    caller = Principal(acme, "acme", frozenset({"work"}), None, "t")
+    known = workers.register(caller, owner="me", slots={"p": 2}, labels={})
+    elsewhere = WorkerId(str(uuid.uuid4()))
+    assert workers.offer(GATEWAY, {known.id: {pool: 2}}) == {known.id}
+    assert workers.offer(elsewhere, {known.id: {pool: 1}}) == {known.id}
+    assert workers.offer(GATEWAY, {known.id: {}}) == set()
+    assert workers.beat(elsewhere, [known.id]).known == {known.id: False}
+    assert workers.beat(GATEWAY, [known.id])[:2] == ({}, frozenset({known.id}))
+    workers.withdraw(elsewhere, [known.id])
+    assert workers.beat(GATEWAY, [known.id])[:2] == ({}, frozenset())

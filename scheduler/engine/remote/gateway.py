@@ -22,10 +22,10 @@ from scheduler.engine.db_thread import DbThread
 from scheduler.engine.doorbell import DOORBELL, Bell
 from scheduler.engine.remote.batches import Batches
 from scheduler.engine.remote.reports import Reported, Reports, report_of
-from scheduler.engine.remote.seats import News, Offers, Seat
+from scheduler.engine.remote.seats import SETTLED_IN_S, News, Offers, Seat
 from scheduler.engine.remote.writes import Writes
 from scheduler.errors import Refused
-from scheduler.policy.remote import Claim, Given, HeldLease, Kept, RemoteWorker, Stop
+from scheduler.policy.remote import Beat, Claim, Given, HeldLease, Kept, RemoteWorker, Stop
 from scheduler.policy.types import LeaseId, PoolId, WorkerId
 from scheduler.protocol.messages import Report as Said
 from scheduler.protocol.writes import Write
@@ -47,8 +47,6 @@ LINGER_S: Final = 0.3
 """How long a worker that polls is offered after its poll: the next one comes at once, or it does something else."""
 INBOX_S: Final = 0.9
 """How long a lease waits for the next poll of its worker."""
-SETTLED_IN_S: Final = 2.0
-"""Leases are looked for only after this: what was claimed a moment ago may not be in the answer."""
 FORGET_S: Final = 30.0
 RETRY_MAX_S: Final = 1.0
 
@@ -79,13 +77,15 @@ class Gateway:
 
     # Coming and going
 
-    def sit(self, worker: RemoteWorker, *, socket: bool) -> Seat:
-        """A worker is here; its earlier seat is given up."""
+    def sit(self, worker: RemoteWorker, *, socket: bool, named: Collection[int] | None = None) -> Seat:
+        """A worker is here; its earlier seat is given up. `named`: the leases that it says it has."""
         before = self.seats.get(worker.id)
         if before is not None:
             self._rise(before)
             before.close(REPLACED)
-        seat = self.seats[worker.id] = Seat(worker, socket=socket, now=self._loop.time())
+        seat = self.seats[worker.id] = Seat(worker, socket=socket, now=self._loop.time(), named=named)
+        for lease in worker.strays:
+            self.reports.hand_back(lease)
         self._offers.gone.discard(worker.id)
         for name, step in (("claim", self._claim_once), ("tend", self._tend_once)):
             if name not in self._running:
@@ -140,6 +140,7 @@ class Gateway:
             if reporting is not None:
                 await reporting
             if held is not None:
+                seat.name(held, now=self._loop.time())
                 for lease in seat.strays(held, before=self._loop.time() - SETTLED_IN_S):
                     self._forget(lease)
                     self.reports.hand_back(LeaseId(lease))
@@ -259,7 +260,7 @@ class Gateway:
         now = self._loop.time()
         for each in given:
             seat = self.seats.get(each.task.worker)
-            if seat is None or each.task.lease in unread:
+            if seat is None or each.task.lease in unread or each.task.lease in seat.returned:
                 self._hand_back(each)
                 continue
             self._by_lease[each.task.lease] = seat
@@ -277,9 +278,9 @@ class Gateway:
         if self.seats and (now - self._beat_at > BEAT_S or (self._look and now - self._looked_at > LOOK_GAP_S)):
             self._beat_at = self._looked_at = now
             self._look = False
-            known, held = await db.call(service.beat, self.id, list(self.seats))
-            self._note_lost(known)
-            self._note_held(held, now)
+            learnt = await db.call(service.beat, self.id, list(self.seats))
+            self._note_lost(learnt)
+            self._note_held(learnt.held, now)
         # Offers that change within a few milliseconds are stored together.
         await asyncio.sleep(GAP_S)
 
@@ -308,12 +309,14 @@ class Gateway:
             if quiet_s > FORGET_S and not seat.held:
                 self.leave(seat)
 
-    def _note_lost(self, known: Mapping[WorkerId, bool]) -> None:
+    def _note_lost(self, learnt: Beat) -> None:
+        known = learnt.known
         for seat in list(self.seats.values()):
             if seat.id not in known:
                 # A worker that polls elsewhere, or not at all at the moment, has no offer here.
                 if seat.socket or (seat.offered and seat.id not in self._offers.changed):
-                    self._close(seat.id, REPLACED)
+                    # Only what is sure to be elsewhere is told so: that ends it. What is nowhere comes again.
+                    self._close(seat.id, REPLACED if seat.id in learnt.elsewhere else FORGOTTEN)
             elif known[seat.id] and not seat.draining:
                 seat.drain()
                 self._want(seat, {})
@@ -322,7 +325,9 @@ class Gateway:
         live = {each.lease: each.stop for each in held}
         for each in held:
             seat = self.seats.get(each.worker)
-            if seat is not None and each.stop is not Stop.NO:
+            if seat is not None and seat.never_got(each.lease, age_s=each.age_s, now=now):
+                self.reports.hand_back(each.lease)
+            elif seat is not None and each.stop is not Stop.NO:
                 seat.stop(each.lease, STOPS[each.stop])
         for seat in list(self.seats.values()):
             for lease in seat.ended(live, before=now - SETTLED_IN_S):

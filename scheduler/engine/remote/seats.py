@@ -9,9 +9,15 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from scheduler.policy.remote import Given, RemoteWorker, Stop
 from scheduler.policy.types import LeaseId, PoolId, TenantId, WorkerId
+
+SETTLED_IN_S: Final = 2.0
+"""Leases are looked for only after this: what was claimed a moment ago may not be in the answer."""
+ON_ITS_WAY_S: Final = 1.0
+"""A lease that another process handed out so long before a poll was said has come, or never will."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +32,11 @@ class News:
 class Seat:
     """One connected worker. A socket is one seat for as long as it is open; polls share one while they follow closely.
 
-    `held` are leases that were claimed for it and have not ended, with their pools and since when.
+    `held` are leases that were claimed for it and have not ended, with their pools and since when. `named` are those
+    that the worker said it has when it came, and with its last poll; None when it never said.
     """
 
-    def __init__(self, worker: RemoteWorker, *, socket: bool, now: float) -> None:
+    def __init__(self, worker: RemoteWorker, *, socket: bool, now: float, named: Collection[int] | None = None) -> None:
         self.id: WorkerId = worker.id
         self.tenant: TenantId | None = worker.tenant
         self.declared: dict[PoolId, int] = worker.declared
@@ -38,6 +45,9 @@ class Seat:
         self.offered: dict[PoolId, int] = dict(worker.declared) if socket else {}
         self.inbox: deque[tuple[float, Given]] = deque()
         self.held: dict[LeaseId, tuple[PoolId, float]] = {}
+        self.named: frozenset[int] | None = None if named is None else frozenset(named)
+        self.named_at = now
+        self.returned: frozenset[LeaseId] = frozenset(worker.strays)
         self.polls = 0
         self.quiet_since = now
         self.closed: str | None = None
@@ -112,6 +122,21 @@ class Seat:
     def ended(self, live: Mapping[LeaseId, Stop], *, before: float) -> list[LeaseId]:
         """Leases that it was given before then and that are not there any more."""
         return [lease for lease, (_, since) in self.held.items() if since < before and lease not in live]
+
+    def name(self, leases: Collection[int], *, now: float) -> None:
+        """The worker says what it has."""
+        self.named, self.named_at = frozenset(leases), now
+
+    def never_got(self, lease: LeaseId, *, age_s: float, now: float) -> bool:
+        """Whether a lease is one that another process took up for this worker, and that did not reach it.
+
+        What is handed out here is in `held`. A socket is the only one of its worker; beside a poll there may be another
+        one elsewhere, so only what is older than the worker's last word is judged by it.
+        """
+        if self.named is None or lease in self.held or lease in self.named:
+            return False
+        settled_s = SETTLED_IN_S if self.socket else max(SETTLED_IN_S, now - self.named_at + ON_ITS_WAY_S)
+        return age_s > settled_s
 
     def strays(self, named: Collection[int], *, before: float) -> list[LeaseId]:
         """Leases handed over before then that the worker does not know: an answer never reached it."""

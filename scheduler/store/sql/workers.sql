@@ -9,16 +9,23 @@ SET name = excluded.name, slots = excluded.slots, declared = excluded.declared, 
 WHERE w.kind = 'remote' AND w.tenant_id IS NOT DISTINCT FROM excluded.tenant_id
 RETURNING w.id::text;
 
+-- name: strays_of_remote
+-- What a worker was given before it came (back) and does not name. It names all that reached it, so this never did.
+SELECT lease_id FROM lease
+WHERE worker_id = %(worker)s::uuid AND picked_up AND lease_id <> ALL(%(named)s::bigint[])
+ORDER BY lease_id;
+
 -- name: find_remote
 SELECT id::text, tenant_id, declared::text, draining FROM worker
 WHERE id = ANY(%(workers)s::uuid[]) AND kind = 'remote';
 
 -- name: offer_slots
--- What these workers offer now, through this gateway. One that is missing from the answer was forgotten.
+-- What these workers offer now, through this gateway. One that is missing from the answer was forgotten, or offers
+-- something elsewhere meanwhile: who offers nothing any more here may have gone there.
 UPDATE worker w
 SET slots = n.slots, gateway_id = %(gateway)s::uuid, seen_at = clock_timestamp()
 FROM unnest(%(workers)s::uuid[], %(offers)s::jsonb[]) AS n(id, slots)
-WHERE w.id = n.id AND w.kind = 'remote'
+WHERE w.id = n.id AND w.kind = 'remote' AND (n.slots <> '{}'::jsonb OR w.gateway_id = %(gateway)s::uuid)
 RETURNING w.id::text;
 
 -- name: withdraw_offers
@@ -31,6 +38,11 @@ WHERE id = ANY(%(workers)s::uuid[]) AND gateway_id = %(gateway)s::uuid;
 UPDATE worker SET seen_at = clock_timestamp()
 WHERE id = ANY(%(workers)s::uuid[]) AND gateway_id = %(gateway)s::uuid
 RETURNING id::text, draining;
+
+-- name: elsewhere
+-- Those of these workers that are at another gateway now. One that is at none was taken off by its earlier connection, which
+-- ended late, or was forgotten.
+SELECT id::text FROM worker WHERE id = ANY(%(workers)s::uuid[]) AND gateway_id <> %(gateway)s::uuid;
 
 -- name: claim_given
 -- Leases that plans gave to workers of this gateway and that nobody has come for yet, with what is needed to run them.
