@@ -87,8 +87,8 @@ def leave(program: Running) -> None:
     assert program.wait(30) == 0, program.text()
 
 
-def kill_at_work(doomed: Running) -> float:
-    """Kill a worker that holds leases: when, by the database's clock."""
+def kill_at_work(doomed: Running) -> tuple[float, list[int]]:
+    """Kill a worker that holds leases: when, by the database's clock, and the tasks that it held."""
 
     def held() -> list[int]:
         known = Worker.objects.filter(name__endswith=f":{doomed.process.pid}").first()
@@ -96,7 +96,7 @@ def kill_at_work(doomed: Running) -> float:
 
     wait_until(lambda: len(held()) > 1, timeout_s=30, what="the worker to be busy")
     doomed.process.kill()
-    return load_now()
+    return load_now(), held()
 
 
 @pytest.mark.timeout(300)
@@ -122,7 +122,7 @@ def test_processes_are_replaced_under_load_and_a_worker_is_killed(site: Site, tm
                 crowd.wait_for_more()
                 leave(engine)
                 crowd.wait_for_more()
-                killed_at = kill_at_work(doomed)
+                killed_at, held = kill_at_work(doomed)
                 crowd.wait_for_more()
             wait_for_all(timeout_s=60, said=[next_engine, next_web_program])
         front.close()
@@ -131,6 +131,7 @@ def test_processes_are_replaced_under_load_and_a_worker_is_killed(site: Site, tm
     succeeded = Counter(Attempt.objects.filter(outcome="succeeded").values_list("task_id", flat=True))
     assert succeeded == Counter(crowd.done)
     lost = Attempt.objects.filter(outcome="lost").values_list("task_id", flat=True)
+    assert set(lost) <= set(held), "a worker that lives has lost a lease"
     taken_up = Attempt.objects.filter(task_id__in=lost, outcome="succeeded")
     # None is lost where all that it held had been offered and not fetched: that goes back unspent.
     assert all(each.started_at.timestamp() - killed_at <= TTL_S + 5.0 for each in taken_up)
