@@ -9,6 +9,8 @@ import asyncio
 import shutil
 import sys
 import time
+from contextlib import suppress
+from http.client import HTTPException
 from typing import Final
 
 from asgiref.sync import sync_to_async
@@ -31,6 +33,10 @@ in_thread = sync_to_async
 TASK_BYTES: Final = 2_500
 """What a dead letter takes on disk with its task, payload, attempt, line of the ledger, and their indexes."""
 FEW, MANY = 1, 500
+SOAK_PARTS: Final = (0.1, 0.5, 1.0)
+SOAK_VISIT_EVERY_S: Final = 1.0
+SETTLED_AFTER_S: Final = 15.0
+"""When what connections did before has reached the server's statistics: an idle one reports within ten seconds."""
 
 
 async def console(
@@ -106,6 +112,7 @@ async def _load(site: Site, window_s: int) -> list[Reading]:
     readings = []
     for number in (FEW, MANY):
         async with watching(site, number):
+            await asyncio.sleep(SETTLED_AFTER_S)
             before, began = await in_thread(store.count_transactions)(), time.perf_counter()
             # Long enough for a round of asking who may still watch.
             await asyncio.sleep(max(window_s, 35))
@@ -134,14 +141,16 @@ async def _crowd(site: Site, sockets: int, window_s: int) -> list[Reading]:
 
 
 async def _soak(site: Site, seconds: int, sockets: int = 200) -> list[Reading]:
-    """How much the web process holds after a fifth of the time, when it is warm, and at the end."""
-    held = {}
-    async with watching(site, sockets):
+    """What the web process holds after a tenth, a half and all of the time, with viewers and a visit now and then."""
+    readings = []
+    async with watching(site, sockets) as watchers:
         began = time.monotonic()
-        for part in (0.2, 1.0):
+        for part in SOAK_PARTS:
             while time.monotonic() - began < part * seconds:
-                await asyncio.to_thread(site.visit, "/ops/tasks/?filter=state:dead")
-                await asyncio.sleep(0.2)
-            held[part] = site.rss_mb()
-    settings = {"seconds": seconds, "sockets": sockets, "from_mb": round(held[0.2], 1), "to_mb": round(held[1.0], 1)}
-    return [Reading("console_soak_growth", held[1.0] - held[0.2], "MB", settings)]
+                # A server closes a line that was silent for long; the next visit opens another.
+                with suppress(OSError, HTTPException):
+                    await asyncio.to_thread(site.visit, "/ops/tasks/?filter=state:dead")
+                await asyncio.sleep(SOAK_VISIT_EVERY_S)
+            settings = {"after_s": round(part * seconds), "sockets": sockets, "lost": watchers.lost}
+            readings.append(Reading("console_soak_memory", site.rss_mb(), "MB", settings))
+    return readings

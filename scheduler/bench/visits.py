@@ -54,7 +54,7 @@ class Site:
             self._line.request("GET", path, headers=headers)
             said = self._line.getresponse()
             sent = said.read()
-        except http.client.HTTPException:
+        except (OSError, http.client.HTTPException):
             self._line.close()
             raise
         wall_ms = 1000 * (time.perf_counter() - began)

@@ -12,7 +12,7 @@ from scheduler.policy.budget_words import TaskCost
 from scheduler.policy.pace import BudgetState, projected, runs_out_at, state_of
 from scheduler.policy.periods import period_at
 from scheduler.policy.types import BudgetId, BudgetView, TaskId, TenantId
-from scheduler.store import accounts
+from scheduler.store import accounts, spending
 from scheduler.store import alerts as alert_store
 from scheduler.store.accounts import BudgetRow
 from scheduler.store.dispatch import load_now
@@ -126,17 +126,25 @@ class CostReport:
 def cost_report(
     by: Collection[str], *, starts_at: float | None, ends_at: float | None, only: TenantId | None
 ) -> CostReport:
-    """The report. Raises Refused for something that cost is not known by."""
+    """The report. Raises Refused for something that cost is not known by.
+
+    By one thing at most it is read from sums by day, whatever the ledger has; by more from the ledger itself.
+    """
     unknown = sorted(set(by) - set(COST_BY))
     if unknown:
         detail = f"Cost is known by {', '.join(COST_BY)}, not by {unknown[0]!r}."
         raise Refused(detail, code="bad_filter", errors=(FieldError(("by",), detail),))
-    ends_at = load_now() if ends_at is None else ends_at
-    starts_at = ends_at - COST_WINDOW_S if starts_at is None else starts_at
-    rows = accounts.load_cost(by, starts=starts_at, ends=ends_at, tenant=only, rows_max=COST_ROWS_MAX + 1)
+    end = load_now() if ends_at is None else ends_at
+    start = end - COST_WINDOW_S if starts_at is None else starts_at
+    rows_max = COST_ROWS_MAX + 1
+    if len(set(by)) > 1:
+        rows = accounts.load_cost(by, starts=start, ends=end, tenant=only, rows_max=rows_max)
+    else:
+        one = next(iter(by), COST_BY[0])
+        rows = spending.load_cost_by(one, starts=start, ends=ends_at, tenant=only, rows_max=rows_max)
     total = next(row for row in rows if row.total)
     targets = {row.slug: row.success_target for row in accounts.load_budgets(tenant=only) if row.success_target}
-    return CostReport(starts_at, ends_at, total, [row for row in rows if not row.total] if by else [], targets)
+    return CostReport(start, end, total, [row for row in rows if not row.total] if by else [], targets)
 
 
 def list_alerts(only: TenantId | None, *, before: int | None, rows_max: int) -> list[AlertRow]:

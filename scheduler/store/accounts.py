@@ -72,7 +72,10 @@ def load_task_cost(task: TaskId) -> tuple[int, int, TenantId] | None:
 def load_cost(
     by: Collection[str], *, starts: float, ends: float, tenant: TenantId | None, rows_max: int
 ) -> list[CostRow]:
-    """What was spent in [starts, ends), by any of tenant, pool, kind, model; the total first, then the dearest."""
+    """What was spent in [starts, ends), by any of tenant, pool, kind, model; the total first, then the dearest.
+
+    Reads the ledger itself; see `spending.load_cost_by`.
+    """
     params = {
         **{f"by_{name}": name in by for name in ("tenant", "pool", "kind", "model")},
         "starts": starts,

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from scheduler.policy.books import CostRow
 from scheduler.policy.types import TenantId
 from scheduler.store import queries
 from scheduler.store.sums import load_summed
@@ -90,6 +91,19 @@ def load_spending(*, starts: float, zone: str, tenant: TenantId | None, parts_ma
     """
     params = {"starts": starts, "zone": zone, "tenant": tenant, "parts_max": parts_max, "summed": load_summed()}
     return [PartRow(*row) for row in queries.fetch_anew(_SQL["read_spending"], params)]
+
+
+def load_cost_by(
+    by: str, *, starts: float, ends: float | None, tenant: TenantId | None, rows_max: int
+) -> list[CostRow]:
+    """What was spent in [starts, ends) by one of tenant, pool, kind and model; the total first, then the dearest.
+
+    Without an end: until now. Reads the sums by day, in UTC for everybody, and what they lack in the ledger.
+    """
+    params = {
+        "by": by, "starts": starts, "ends": ends, "tenant": tenant, "rows_max": rows_max, "summed": load_summed()
+    }  # fmt: skip
+    return [CostRow(*row) for row in queries.fetch_anew(_SQL["read_cost"], params)]
 
 
 class AlertTold(NamedTuple):

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 from django.core.management import call_command
 from django.db import connections, transaction
 
 from scheduler.models import LedgerEntry, SpendingDay, SpendingMark
+from scheduler.policy.books import CostRow
 from scheduler.policy.types import PoolId, TenantId
+from scheduler.reads.money import COST_BY, cost_report
 from scheduler.reads.spending import Spending, spending
 from scheduler.services import summing
 from scheduler.services.reconcile import find_discord
 from scheduler.services.summing import sum_up
+from scheduler.store.accounts import load_cost
 from tests.support.books import USD, make_entry
 from tests.support.work import make_pool, make_tenant
 
@@ -76,6 +80,43 @@ def test_pages_show_the_same_before_and_after(tenants: dict[str, TenantId], monk
     sum_up_all()
     assert look(tenants) == before
     assert find_discord() == []
+
+
+WINDOWS = (
+    (datetime(2026, 11, 1, tzinfo=UTC), None),
+    (datetime(2026, 11, 17, 15, tzinfo=UTC), datetime(2026, 11, 19, 15, tzinfo=UTC)),
+    (datetime(2026, 11, 17, tzinfo=UTC), datetime(2026, 11, 19, tzinfo=UTC)),
+    (datetime(2026, 11, 17, 3, tzinfo=UTC), datetime(2026, 11, 18, 20, 30, tzinfo=UTC)),
+    (datetime(2026, 11, 18, 1, tzinfo=UTC), datetime(2026, 11, 18, 14, tzinfo=UTC)),
+)
+"""From midnights in UTC and in Seoul, from and to hours in between, and within a day; None is now."""
+
+
+def test_the_report_is_what_the_ledger_says(tenants: dict[str, TenantId], monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_the_ledger(by: str, starts: float, ends: float | None, only: TenantId | None) -> list[CostRow]:
+        ends = NOON.timestamp() + 1 if ends is None else ends
+        return load_cost([by], starts=starts, ends=ends, tenant=only, rows_max=100)
+
+    def agree() -> bool:
+        for (since, until), only, by in product(WINDOWS, (None, *tenants.values()), COST_BY):
+            starts, ends = since.timestamp(), None if until is None else until.timestamp()
+            said = cost_report([by], starts_at=starts, ends_at=ends, only=only)
+            total, *rows = in_the_ledger(by, starts, ends, only)
+            if said.total != total or sorted(said.rows, key=repr) != sorted(rows, key=repr):
+                return False
+        return True
+
+    assert cost_report([], starts_at=0.0, ends_at=None, only=None).total.cost == 24 * (6 * USD + 3 * 7)
+    monkeypatch.setattr(summing, "ENTRIES_MAX", 50)
+    assert agree()
+    for _ in range(4):
+        sum_up()
+        SpendingMark.objects.update(end_xid=0)
+        assert agree()
+    sum_up_all()
+    assert agree()
+    SpendingDay.objects.filter(scope_id=0, by="tenant", day="2026-11-18").delete()
+    assert not agree()
 
 
 def test_there_is_nothing_to_do_twice(tenants: dict[str, TenantId]) -> None:

@@ -74,15 +74,17 @@ UPDATE budget SET limit_nano = %(limit)s WHERE id = %(budget)s;
 SELECT t.cost_nano, coalesce(t.cost_min_nano, 0), t.tenant_id FROM task t WHERE t.id = %(task)s AND t.cost_nano > 0;
 
 -- name: read_cost
--- What was spent in [from, to), by what is asked for; the row with `total` is all of it.
+-- What was spent in [from, to), by what is asked for; the row with `total` is all of it. A success counts with the first
+-- line of its attempt.
 SELECT tenant, pool, kind, model, grouping(tenant) = 1, coalesce(sum(cost), 0)::bigint,
        coalesce(sum(charge), 0)::bigint,
        coalesce(sum(cost) FILTER (WHERE outcome = 'waste'), 0)::bigint,
-       count(DISTINCT lease_id) FILTER (WHERE outcome = 'success')
+       count(*) FILTER (WHERE outcome = 'success' AND (line = 0 OR NOT EXISTS (
+           SELECT FROM ledger_entry o WHERE o.lease_id = entries.lease_id AND o.line < entries.line)))
 FROM (
     SELECT CASE WHEN %(by_tenant)s THEN t.slug END AS tenant, CASE WHEN %(by_pool)s THEN q.name END AS pool,
            CASE WHEN %(by_kind)s THEN e.kind END AS kind, CASE WHEN %(by_model)s THEN e.model END AS model,
-           e.lease_id, e.outcome, e.provider_cost_nano AS cost, e.tenant_charge_nano AS charge
+           e.lease_id, e.line, e.outcome, e.provider_cost_nano AS cost, e.tenant_charge_nano AS charge
     FROM ledger_entry e JOIN tenant t ON t.id = e.tenant_id JOIN pool q ON q.id = e.pool_id
     WHERE e.at >= to_timestamp(%(starts)s) AND e.at < to_timestamp(%(ends)s)
       AND (%(tenant)s::bigint IS NULL OR e.tenant_id = %(tenant)s)

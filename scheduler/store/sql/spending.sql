@@ -147,6 +147,60 @@ FROM ranked r
 WHERE (r.by = 'day' OR r.place <= %(parts_max)s) AND (r.by <> 'tenant' OR %(tenant)s::bigint IS NULL)
 ORDER BY r.by, r.place;
 
+-- name: read_cost
+-- What was spent in [from, to), by one thing that cost is known by; the row with `total` is all of it. Whole days that are
+-- summed up come from the sums, the ledger has the rest: the days that begin before or end after the time asked for, and
+-- what is not summed up yet. An end that is NULL is now. `summed`: see above.
+WITH asked AS (
+    SELECT to_timestamp(%(starts)s) AS starts, coalesce(to_timestamp(%(ends)s), 'infinity') AS ends,
+           coalesce((SELECT summed_id FROM spending_mark WHERE id = 1), 0) AS summed,
+           coalesce((SELECT t.time_zone FROM tenant t WHERE t.id = %(tenant)s::bigint), 'UTC') AS zone
+),
+days AS (
+    SELECT a.*, ((a.starts - interval '1 microsecond') AT TIME ZONE a.zone)::date + 1 AS first_day,
+           CASE WHEN a.ends > statement_timestamp() THEN 'infinity' ELSE (a.ends AT TIME ZONE a.zone)::date END AS end_day
+    FROM asked a
+),
+entry AS (
+    SELECT e.* FROM ledger_entry e, days d
+    WHERE e.id > %(summed)s AND e.id > d.summed AND e.at >= d.starts AND e.at < d.ends
+      AND (%(tenant)s::bigint IS NULL OR e.tenant_id = %(tenant)s)
+    UNION ALL
+    SELECT e.* FROM ledger_entry e, days d
+    WHERE e.id <= d.summed AND e.at >= d.starts AND e.at < least(d.ends, d.first_day::timestamp AT TIME ZONE d.zone)
+      AND (%(tenant)s::bigint IS NULL OR e.tenant_id = %(tenant)s)
+    UNION ALL
+    SELECT e.* FROM ledger_entry e, days d
+    WHERE e.id <= d.summed AND e.at >= greatest(d.first_day, d.end_day)::timestamp AT TIME ZONE d.zone AND e.at < d.ends
+      AND (%(tenant)s::bigint IS NULL OR e.tenant_id = %(tenant)s)
+),
+part AS (
+    SELECT CASE %(by)s::text WHEN 'tenant' THEN e.tenant_id::text WHEN 'pool' THEN e.pool_id::text WHEN 'kind' THEN e.kind
+                             ELSE coalesce(e.model, '') END AS what,
+           e.provider_cost_nano AS cost, e.tenant_charge_nano AS charge,
+           CASE WHEN e.outcome = 'waste' THEN e.provider_cost_nano ELSE 0 END AS waste,
+           CASE WHEN e.outcome = 'success' AND (e.line = 0 OR NOT EXISTS (
+               SELECT FROM ledger_entry o WHERE o.lease_id = e.lease_id AND o.line < e.line)) THEN 1 ELSE 0 END AS success
+    FROM entry e
+    UNION ALL
+    -- All that a tenant spent is there by its pools, and not by tenant.
+    SELECT CASE WHEN %(by)s = 'tenant' THEN coalesce(%(tenant)s::text, s.what) ELSE s.what END, s.cost_nano, s.charge_nano,
+           s.waste_nano, s.successes
+    FROM spending_day s, days d
+    WHERE s.scope_id = coalesce(%(tenant)s::bigint, 0) AND s.day >= d.first_day AND s.day < d.end_day
+      AND s.by = CASE WHEN %(by)s = 'tenant' AND %(tenant)s::bigint IS NOT NULL THEN 'pool' ELSE %(by)s END
+),
+whole AS (
+    SELECT what, grouping(what) = 1 AS total, coalesce(sum(cost), 0)::bigint AS cost, coalesce(sum(charge), 0)::bigint AS charge,
+           coalesce(sum(waste), 0)::bigint AS waste, coalesce(sum(success), 0)::bigint AS successes
+    FROM part GROUP BY GROUPING SETS ((what), ()) ORDER BY 2 DESC, 3 DESC, 1 LIMIT %(rows_max)s
+)
+SELECT CASE WHEN %(by)s = 'tenant' THEN (SELECT t.slug FROM tenant t WHERE t.id = w.what::bigint) END,
+       CASE WHEN %(by)s = 'pool' THEN (SELECT p.name FROM pool p WHERE p.id = w.what::bigint) END,
+       CASE WHEN %(by)s = 'kind' THEN w.what END, CASE WHEN %(by)s = 'model' THEN nullif(w.what, '') END,
+       w.total, w.cost, w.charge, w.waste, w.successes
+FROM whole w ORDER BY w.total DESC, w.cost DESC, w.what;
+
 -- name: read_top_burns
 -- Who burns most now, with how their budgets stand, and what all burn together. Only budgets that have spent have marks.
 SELECT t.slug, f.burn, f.spent_nano, f.reserved_nano, f.allowed_nano, t.alert_at, sum(f.burn) OVER ()
