@@ -18,23 +18,26 @@ UPDATE spending_mark SET end_id = %(last)s, end_xid = pg_snapshot_xmax(pg_curren
 
 -- name: add_sums
 -- An entry counts once in each of the ways in which cost is told apart: for everybody by the day in UTC, for its tenant
--- by the day in the zone that the tenant has now. A success counts with the first line of its attempt.
+-- by the day in the zone that the tenant has now. A success counts with the first line of its attempt. Entries that are
+-- alike in all of these ways are added up before they are told apart.
 WITH entry AS (
-    SELECT e.*, (e.at AT TIME ZONE 'UTC')::date AS day, (e.at AT TIME ZONE coalesce(t.time_zone, 'UTC'))::date AS own_day,
-           CASE WHEN e.outcome = 'waste' THEN e.provider_cost_nano ELSE 0 END AS waste,
-           CASE WHEN e.outcome = 'success' AND (e.line = 0 OR NOT EXISTS (
-               SELECT FROM ledger_entry o WHERE o.lease_id = e.lease_id AND o.line < e.line)) THEN 1 ELSE 0 END AS success
+    SELECT (e.at AT TIME ZONE 'UTC')::date AS day, (e.at AT TIME ZONE coalesce(t.time_zone, 'UTC'))::date AS own_day,
+           e.tenant_id, e.pool_id, e.kind, coalesce(e.model, '') AS model, coalesce(e.priority, -1) AS priority,
+           sum(e.provider_cost_nano) AS cost, sum(e.tenant_charge_nano) AS charge,
+           sum(CASE WHEN e.outcome = 'waste' THEN e.provider_cost_nano ELSE 0 END) AS waste,
+           sum(CASE WHEN e.outcome = 'success' AND (e.line = 0 OR NOT EXISTS (
+               SELECT FROM ledger_entry o WHERE o.lease_id = e.lease_id AND o.line < e.line)) THEN 1 ELSE 0 END) AS success
     FROM ledger_entry e LEFT JOIN tenant t ON t.id = e.tenant_id
     WHERE e.id > %(after)s AND e.id <= %(last)s
+    GROUP BY 1, 2, 3, 4, 5, 6, 7
 )
 INSERT INTO spending_day AS d (scope_id, day, by, what, cost_nano, charge_nano, waste_nano, successes)
-SELECT v.scope_id, v.day, v.by, v.what, sum(provider_cost_nano), sum(tenant_charge_nano), sum(waste), sum(success)
+SELECT v.scope_id, v.day, v.by, v.what, sum(e.cost), sum(e.charge), sum(e.waste), sum(e.success)
 FROM entry e CROSS JOIN LATERAL (VALUES
     (0, e.day, 'tenant', e.tenant_id::text), (0, e.day, 'pool', e.pool_id::text), (0, e.day, 'kind', e.kind),
-    (0, e.day, 'model', coalesce(e.model, '')), (0, e.day, 'class', coalesce(e.priority, -1)::text),
+    (0, e.day, 'model', e.model), (0, e.day, 'class', e.priority::text),
     (e.tenant_id, e.own_day, 'pool', e.pool_id::text), (e.tenant_id, e.own_day, 'kind', e.kind),
-    (e.tenant_id, e.own_day, 'model', coalesce(e.model, '')),
-    (e.tenant_id, e.own_day, 'class', coalesce(e.priority, -1)::text)
+    (e.tenant_id, e.own_day, 'model', e.model), (e.tenant_id, e.own_day, 'class', e.priority::text)
 ) v(scope_id, day, by, what)
 GROUP BY 1, 2, 3, 4
 ORDER BY 1, 2, 3, 4
