@@ -82,7 +82,8 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
        any more and make due tasks ready, if there are any;
     3. read the fronts of the lanes that may matter, and who stands in them;
     4. plan;
-    5. start the tasks under leases, store levels and fairness.
+    5. start the tasks under leases, store levels and fairness. Nothing waits for the disk where nothing starts: what
+       was written besides can be found again, and even a lock that was taken alone is a line of the log.
     """
     with transaction.atomic(savepoint=False):
         resources = store.lock()
@@ -101,6 +102,8 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
             )
         if plan.broke:
             mark_broke(plan.broke)
+        if not leased:
+            store.commit_soon()
         if look is not None:
             read = Read(field.lanes, field.tenants, snapshot.runs, field.demands, control.steps)
             book.learn(look, read, plan)

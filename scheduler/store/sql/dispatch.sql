@@ -25,6 +25,9 @@ FOR UPDATE OF s;
 -- what was written.
 SELECT pg_advisory_xact_lock(25457, 1), set_config('idle_in_transaction_session_timeout', '5s', true);
 
+-- name: commit_soon
+SELECT set_config('synchronous_commit', 'off', true);
+
 -- name: read_now
 SELECT extract(epoch FROM clock_timestamp())::float8;
 
