@@ -190,10 +190,12 @@ async def money(*, tasks: int = 10_000, slots: int = 100, tenants: int = 10, rou
     ]
 
 
-async def planning(*, waiting: int = 50_000, tenants: int = 1_000, starts: int = 1_000, at_once: int = 10) -> list[Reading]:
+async def planning(
+    *, waiting: int = 50_000, tenants: int = 1_000, starts: int = 1_000, at_once: int = 10
+) -> list[Reading]:
     """Cost of a start behind an exhausted limit: few tasks of one tenant against many of many.
 
-    Each dispatch finds the limit with enough for so many starts `at_once`: with 1, the fixed cost of a plan is all in it.
+    Each dispatch finds the limit with enough for so many starts `at_once`: with 1, it bears the fixed cost of a plan.
     """
     few = await in_thread(_planning_cost)(waiting=starts + 50, tenants=1, starts=starts, at_once=at_once)
     many = await in_thread(_planning_cost)(waiting=waiting, tenants=tenants, starts=starts, at_once=at_once)
