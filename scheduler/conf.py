@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+ENVIRONMENT_CHARS_MAX = 20
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 SECRET_KEY_CHARS_MIN = 32
 
@@ -35,6 +36,7 @@ class Config:
     origins: tuple[str, ...]
     debug: bool
     demo: bool
+    environment: str
     port: int
     db_pool_max: int
     outgoing_networks: tuple[IPv4Network | IPv6Network, ...]
@@ -109,6 +111,7 @@ def load(environ: Mapping[str, str]) -> Config:
     port = int(_number(environ, "PORT", PORT_BOUNDS))
     numbers = {name: _number(environ, f"CRONOQ_{name.upper()}", bounds) for name, bounds in NUMBERS.items()}
     _check_order(numbers)
+    demo = _switch(environ, "DEMO", default=True)
     return Config(
         data_dir=data_dir,
         database_url=database_url,
@@ -117,7 +120,8 @@ def load(environ: Mapping[str, str]) -> Config:
         allowed_hosts=_hosts(environ, embedded=database_url is None),
         origins=_origins(environ, port, embedded=database_url is None),
         debug=_switch(environ, "CRONOQ_DEBUG", default=False),
-        demo=_switch(environ, "DEMO", default=True),
+        demo=demo,
+        environment=_environment(environ, embedded=database_url is None, demo=demo),
         port=port,
         outgoing_networks=_networks(environ),
         **numbers,  # type: ignore[arg-type]  # whole numbers were made int by _number
@@ -181,6 +185,18 @@ def _switch(environ: Mapping[str, str], variable: str, *, default: bool) -> bool
             return False
         case other:
             raise ConfigurationError(f"{variable} must be 0 or 1, not {other!r}.")
+
+
+def _environment(environ: Mapping[str, str], *, embedded: bool, demo: bool) -> str:
+    """Return the word for where this is, which every page shows. A server that was given is production unless told."""
+    word = environ.get("CRONOQ_ENVIRONMENT", "").strip()
+    if len(word) > ENVIRONMENT_CHARS_MAX or not word.isprintable():
+        raise ConfigurationError(f"CRONOQ_ENVIRONMENT must be one word of at most {ENVIRONMENT_CHARS_MAX} characters.")
+    if word:
+        return word
+    if embedded:
+        return "demo" if demo else "local"
+    return "production"
 
 
 def _hosts(environ: Mapping[str, str], *, embedded: bool) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
-// The console's own script: connection state, what a person keeps during updates, relative times, shortcuts, notices.
-// htmx and its ws extension carry the frames. This file builds no markup from data and decides nothing about the system.
-const STALE_S = 7, POLL_MS = 5000, DOWN_MS = 15000, FAILURES_MAX = 3, ANNOUNCE_MS = 15000, TOAST_MS = 30000;
-const root = document.documentElement;
+// The console's own script: connection, what a person keeps during updates, times, keys, notices. htmx carries the
+// frames. This file builds no markup from data and decides nothing about the system.
+const STALE_S = 6, POLL_MS = 5000, DOWN_MS = 15000, FAILURES_MAX = 3, ANNOUNCE_MS = 15000, TOAST_MS = 30000;
+const root = document.documentElement, pace = document.body.dataset.pace, PACE_S = Number(pace) || 1;
 const byId = (id) => document.getElementById(id);
 const now = () => performance.now();
 
-// What the page shows: sequence number, shape, when its snapshot was taken, how old it was when we heard of it.
+// What the page shows, when its snapshot was taken, and how old it was when we heard of it.
 const shown = { seq: -1, shape: "", at: 0, age: 0, heard: now() };
-// How it gets newer: "connecting", "open" or "down"; for good: "signed-out" or "forbidden".
-const link = { state: "connecting", failures: 0, downSince: now(), wrapper: null, fresh: true, quiet: false, poll: 0, polled: false };
+// How it gets newer; "signed-out" and "forbidden" are for good.
+const link = { state: "connecting", failures: 0, downSince: now(), wrapper: null, fresh: true, quiet: false, looked: -1e9, poll: 0, polled: false };
 const asked = { paused: false, hidden: document.hidden };
 
 const secondsOld = () => shown.age + (now() - shown.heard) / 1000;
@@ -25,7 +25,7 @@ htmx.createWebSocket = (url) => {
   return new WebSocket(full);
 };
 
-// Every message opens with a beat: <i data-seq data-at data-age data-shape>. Answers where it ends.
+// Every message opens with a beat: <i data-seq data-at data-age data-shape>.
 function beatOf(text) {
   const beat = {}, end = text.indexOf("</i>") + 4;
   for (const [, name, value] of text.slice(0, end).matchAll(/data-(\w+)="([^"]*)"/g)) beat[name] = value;
@@ -42,8 +42,10 @@ function beforeFrame(event) {
   if (!beat.seq || (!link.fresh && Number(beat.seq) < shown.seq)) return event.preventDefault();
   Object.assign(link, { fresh: false, failures: 0 });
   hear(beat);
+  if (!link.quiet) link.looked = now();
   if (text.length === end) event.preventDefault(); // a beat alone changes nothing on the page
   else rememberFocus();
+  tellServer();
   render();
 }
 
@@ -65,8 +67,7 @@ function afterFrame() {
   noteHeadline();
 }
 
-// Text that is being selected is not pulled away: an innermost fragment waits until the selection is gone. Links have ids
-// too, so that focus finds them again; no fragment is a link.
+// Text that is being selected is not pulled away: an innermost fragment waits. Links have ids too; no fragment is a link.
 const held = new Map();
 
 function beforeSwap({ detail }) {
@@ -129,6 +130,12 @@ function beforePolled({ detail }) {
   else rememberFocus();
 }
 
+const askFrom = ({ detail }) => Object.assign(detail.parameters, { seq: shown.seq, shape: shown.shape });
+
+function beforeLook(event) {
+  if (event.target.id === "again" && (asked.paused || asked.hidden)) event.preventDefault();
+}
+
 function polled({ detail }) {
   link.polled = detail.successful === true;
   afterFrame();
@@ -139,7 +146,7 @@ function polled({ detail }) {
 // ---- Pausing
 
 function tellServer() {
-  const quiet = asked.paused || asked.hidden;
+  const quiet = asked.paused || asked.hidden || now() - link.looked < (PACE_S - 1) * 1000;
   if (link.state !== "open" || quiet === link.quiet) return;
   link.wrapper.sendImmediately(JSON.stringify({ do: quiet ? "pause" : "resume" }));
   link.quiet = quiet;
@@ -166,14 +173,15 @@ function status() {
   const old = secondsOld(), stale = ["stale", `Stale ${span(old)}`];
   if (isOver()) return ["lock", link.state === "forbidden" ? "No access" : "Signed out"];
   if (asked.paused) return ["pause", "Paused"];
-  if (link.state === "open") return shown.seq && old > STALE_S ? stale : ["live", "Live"];
-  if (link.polled) return shown.seq && old > STALE_S + POLL_MS / 1000 ? stale : ["polling", "Polling 5 s"];
+  if (link.state === "open") return shown.seq && old > STALE_S + PACE_S ? stale : ["live", PACE_S > 1 ? `Live ${PACE_S} s` : "Live"];
+  if (link.polled) return shown.seq && old > STALE_S + 6 ? stale : ["polling", "Polling 5 s"];
   return ["off", link.state === "connecting" ? "Connecting" : "Disconnected"];
 }
 
 const BANNERS = {
   stale: "These numbers are old: no engine has written newer ones.",
   off: "The server does not answer. These are the last numbers that came; trying again.",
+  lock: "You may no longer see this page.",
 };
 
 let wordBefore = "";
@@ -198,17 +206,13 @@ function showAsOf() {
 }
 
 function showBanner(kind) {
-  const banner = byId("stale");
-  banner.textContent = link.state === "forbidden" ? "You may no longer see this page." : BANNERS[kind] || "";
-  if (link.state === "signed-out") {
-    const again = Object.assign(document.createElement("a"), { textContent: "Sign in again" });
-    again.href = `${document.body.dataset.signIn}?next=${encodeURIComponent(location.pathname + location.search)}`;
-    banner.replaceChildren("You are signed out. ", again, " to go on from here.");
-  }
+  const banner = byId("stale"), out = link.state === "signed-out";
+  banner.textContent = (!out && BANNERS[kind]) || "";
   banner.hidden = !banner.textContent;
+  byId("signed-out").hidden = !out;
 }
 
-// Screen readers hear changes of state, never numbers, and at most one message per fifteen seconds.
+// Screen readers hear changes of state, never numbers, at most once in fifteen seconds.
 let saidAt = -Infinity, sayTimer = 0, headlineBefore = null;
 
 function say(text) {
@@ -226,9 +230,8 @@ function noteHeadline() {
 }
 
 function span(seconds) {
-  if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
-  return seconds < 86400 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86400)} d`;
+  const [unit, word] = [[86400, "d"], [3600, "h"], [60, "min"]].find(([least]) => seconds >= least) ?? [1, "s"];
+  return `${Math.max(0, Math.floor(seconds / unit))} ${word}`;
 }
 
 function tellTimes() {
@@ -244,14 +247,23 @@ let goSince = -Infinity;
 
 function key(event) {
   if (event.key === "Escape") closeMenus();
-  if (event.target.closest?.("input, textarea, select, [contenteditable], dialog")) return;
-  if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (document.body.dataset.shortcuts !== "on") return;
-  const going = now() - goSince < 1500;
-  goSince = event.key === "g" ? now() : -Infinity;
-  if (going) document.querySelector(`.rail a[data-letter="${CSS.escape(event.key)}"]`)?.click();
-  else if (event.key === ".") togglePause();
-  else if (event.key === "?") byId("help").showModal();
+  if (event.target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable], dialog")) return;
+  if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || document.body.dataset.shortcuts !== "on") return;
+  const { key: letter } = event, going = now() - goSince < 1500, row = document.activeElement.closest("main tr");
+  goSince = letter === "g" ? now() : -Infinity;
+  const named = document.querySelector(`[data-${going ? "letter" : "key"}="${CSS.escape(letter)}"]`);
+  if (named) {
+    event.preventDefault();
+    named[named.matches("input") ? "focus" : "click"]();
+  } else if (letter === "j" || letter === "k") step(row, letter === "j" ? 1 : -1);
+  else if (letter.toLowerCase() === "x") row?.querySelector("[type=checkbox]")?.dispatchEvent(new MouseEvent("click", event));
+}
+
+// A list is stepped through by the links that open its rows.
+function step(row, by) {
+  const links = [...document.querySelectorAll("main tbody th a:first-of-type")].filter((a) => a.checkVisibility());
+  const to = links.findIndex((a) => row?.contains(a)) + by;
+  links[Math.min(Math.max(to, 0), links.length - 1)]?.focus();
 }
 
 function closeMenus(except) {
@@ -264,7 +276,6 @@ function closeMenus(except) {
 
 function click({ target }) {
   closeMenus(target);
-  for (const box of target.dataset?.all ? document.getElementsByName(target.dataset.all) : []) box.checked = target.checked;
   const { open, dismiss } = target.closest("[data-open], [data-dismiss]")?.dataset ?? {};
   if (open) byId(open).showModal();
   if (dismiss) byId(dismiss).remove();
@@ -288,6 +299,7 @@ function fadeToast() {
 function tick() {
   if (asked.hidden) return;
   considerPolling();
+  tellServer();
   render();
   if (!asked.paused) tellTimes();
 }
@@ -296,20 +308,15 @@ function tick() {
 
 root.classList.add("js");
 hear(byId("live-beat").dataset);
-for (const [name, handler] of Object.entries({ wsOpen: opened, wsClose: closed, wsBeforeMessage: beforeFrame, wsAfterMessage: afterFrame, oobAfterSwap: noteHeadline, oobBeforeSwap: beforeSwap })) {
-  document.body.addEventListener(`htmx:${name}`, handler);
-}
-byId("poll").addEventListener("htmx:configRequest", ({ detail }) => Object.assign(detail.parameters, { seq: shown.seq, shape: shown.shape }));
-byId("poll").addEventListener("htmx:beforeSwap", beforePolled);
-byId("poll").addEventListener("htmx:afterRequest", polled);
-document.body.addEventListener("htmx:beforeRequest", (event) => {
-  if (event.target.id === "again" && (asked.paused || asked.hidden)) event.preventDefault();
-});
-byId("pause-live").addEventListener("click", togglePause);
-for (const [name, handler] of Object.entries({ selectionchange: releaseHeld, visibilitychange: changed, keydown: key, click, submit: sendOnce })) {
-  document.addEventListener(name, handler);
-}
-addEventListener("pageshow", allowSending);
+if (pace === "off") togglePause();
+const on = (target, handlers, prefix = "") => {
+  for (const name in handlers) target.addEventListener(prefix + name, handlers[name]);
+};
+on(document.body, { wsOpen: opened, wsClose: closed, wsBeforeMessage: beforeFrame, wsAfterMessage: afterFrame, oobAfterSwap: noteHeadline, oobBeforeSwap: beforeSwap, beforeRequest: beforeLook }, "htmx:");
+on(byId("poll"), { configRequest: askFrom, beforeSwap: beforePolled, afterRequest: polled }, "htmx:");
+on(byId("pause-live"), { click: togglePause });
+on(document, { selectionchange: releaseHeld, visibilitychange: changed, keydown: key, click, submit: sendOnce });
+on(window, { pageshow: allowSending });
 setTimeout(fadeToast, TOAST_MS);
 setInterval(tick, 1000);
 noteHeadline();

@@ -57,6 +57,7 @@ class WebhookOut(Out):
     failures: int = Field(description="Tries in a row that did not arrive")
     failing_since: datetime | None
     next_try_at: datetime | None = Field(description="When a stretch that did not arrive is posted again")
+    test_at: datetime | None = Field(description="When a test was asked for that has no result yet")
     version: int
 
 
@@ -76,7 +77,7 @@ class WebhookPageOut(Out):
 
 
 class DeliveryOut(Out):
-    """One try to deliver the events from `first` to `last`."""
+    """One try to deliver the events from `first` to `last`; both are 0 for a test."""
 
     id: int
     at: datetime
@@ -107,6 +108,7 @@ def present_webhook(row: WebhookRow) -> WebhookOut:
         failures=row.failures,
         failing_since=at(row.failing_since),
         next_try_at=at(row.due_at) if row.failures else None,
+        test_at=at(row.test_at),
         version=row.version,
     )
 

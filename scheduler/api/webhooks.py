@@ -40,6 +40,7 @@ from scheduler.services.webhooks import (
     remove_webhook,
     replay_webhook,
     rotate_secret,
+    test_webhook,
 )
 
 router = Router(tags=["webhooks"])
@@ -159,6 +160,23 @@ def post_replay(request: HttpRequest, webhook_id: int, body: WebhookReplayIn) ->
     def act() -> tuple[int, Out]:
         author = _author(request, body.reason)
         return 200, present_webhook(replay_webhook(webhook_id, _scope(request), body.after, author))
+
+    return once_per_key(request, act, rings=False)
+
+
+@router.post(
+    "/webhooks/{webhook_id}/test",
+    auth=OPERATE,
+    operation_id="test_webhook",
+    response={202: WebhookOut, PROBLEMS: Problem},
+)
+@in_pool
+def post_test(request: HttpRequest, webhook_id: int, body: ReasonIn | None = None) -> HttpResponse:
+    """Have one event `webhook.test` posted to this webhook alone, paused or not; its deliveries show the result."""
+
+    def act() -> tuple[int, Out]:
+        author = _author(request, body.reason if body is not None else "")
+        return 202, present_webhook(test_webhook(webhook_id, _scope(request), author))
 
     return once_per_key(request, act, rings=False)
 

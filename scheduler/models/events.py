@@ -87,7 +87,8 @@ class Webhook(models.Model):
     Of one tenant, or (`tenant` NULL) of all of them and of what concerns none in particular.
 
     `salt` leads to the secret, together with the installation's own key. `sending_to`: the end of what was posted last
-    and not confirmed, which is posted again as it was.
+    and not confirmed, which is posted again as it was. `test_at`: since when a test is asked for that has no
+    result yet; it is posted at `test_due_at`.
     """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, null=True)
@@ -100,6 +101,8 @@ class Webhook(models.Model):
     failures = models.IntegerField(default=0, db_default=0)
     failing_since = models.DateTimeField(null=True)
     due_at = models.DateTimeField(db_default=Now())
+    test_at = models.DateTimeField(null=True, editable=False)
+    test_due_at = models.DateTimeField(null=True, editable=False)
     version = models.BigIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -111,6 +114,8 @@ class Webhook(models.Model):
         indexes = [
             # store/sql/webhooks.sql: lock_due
             Index(name="webhook_due", fields=["due_at", "id"], condition=Q(standing="active")),
+            # store/sql/webhooks.sql: due_webhooks
+            Index(name="webhook_test_due", fields=["test_due_at", "id"], condition=Q(test_due_at__isnull=False)),
             # store/sql/webhooks.sql: read_webhooks
             Index(name="webhook_by_tenant", fields=["tenant", "id"]),
         ]

@@ -19,7 +19,7 @@ class Operation(models.Model):
     id = models.BigAutoField(primary_key=True)
     kind = models.CharField(max_length=8)
     state = models.CharField(max_length=8)
-    filter = models.CharField(max_length=1000, blank=True)
+    filter = models.CharField(max_length=8000, blank=True)
     tenant_id = models.BigIntegerField(null=True)
     as_of = models.DateTimeField()
     actor = models.CharField(max_length=200)

@@ -16,7 +16,7 @@ class SavedFilter(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="saved_filters"
     )
     name = models.CharField(max_length=60)
-    filter = models.CharField(max_length=1000)
+    filter = models.CharField(max_length=8000)
     created_by = models.CharField(max_length=200)
     created_at = models.DateTimeField()
 

@@ -46,6 +46,8 @@ class Schedule(models.Model):
         indexes = [
             # store/sql/schedules.sql: read_due, next_nominal
             Index(name="schedule_due", fields=["next_at", "id"], condition=Q(paused_at__isnull=True)),
+            # store/sql/search.sql: named
+            Index(name="schedule_by_name", fields=["name"], opclasses=["varchar_pattern_ops"]),
         ]
 
     def __str__(self) -> str:

@@ -22,9 +22,10 @@ from scheduler.policy.payload import fault_in_text
 from scheduler.policy.states import WAITING, TaskState
 from scheduler.policy.types import FailureClass, PriorityClass
 
-CHARS_MAX: Final = 1_000
+CHARS_MAX: Final = 8_000
 TERMS_MAX: Final = 20
 VALUES_MAX: Final = 50
+TASKS_MAX: Final = 500
 ID_MAX: Final = 2**63 - 1
 COUNT_MAX: Final = 2**31 - 1
 
@@ -216,8 +217,9 @@ def _is(text: str, word: re.Match[str], start: int, *, negated: bool) -> tuple[T
         begins = at
         value, at = _value(text, at)
         values.append(_checked(key, value, begins))
-        if len(values) > VALUES_MAX:
-            raise _FaultFoundError(begins, f"One key takes at most {VALUES_MAX} values.")
+        values_max = TASKS_MAX if key is Key.TASK else VALUES_MAX
+        if len(values) > values_max:
+            raise _FaultFoundError(begins, f"One key takes at most {values_max} values.")
         if text[at : at + 1] != ",":
             break
         at += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 import orjson
@@ -28,12 +29,16 @@ from scheduler.services.events import RETURN_S, announce
 from scheduler.services.webhooks import secret_of
 from scheduler.store import events as event_store
 from scheduler.store import webhooks as store
+from scheduler.store.webhooks import WebhookRow
 
 EVENTS_LOOKED_AT_MAX: Final = 500
 CLAIM_S: Final = 60.0
 """Longer than any post may take."""
 DELIVERIES_KEEP_S: Final = 7 * 86_400.0
 FORGET_MAX: Final = 5_000
+
+TEST: Final = "webhook.test"
+"""The type of an event that somebody asked for to see whether it arrives."""
 
 SYSTEM: Final = Author("system", "system")
 
@@ -53,10 +58,13 @@ class Stretch:
     last: int
     failures: int
     failing_for_s: float
+    test_at: float | None = None
 
     @property
     def message_id(self) -> str:
         """By it a receiver knows what it has had already."""
+        if self.test_at is not None:
+            return f"cronoq-webhook-{self.webhook}-test-{self.test_at * 1000:.0f}"
         return f"cronoq-webhook-{self.webhook}-{self.first}-{self.last}"
 
 
@@ -74,7 +82,12 @@ def next_stretch(webhook: int) -> Stretch | None:
     """What to post next; None when there is nothing, or somebody else is at it. Claims it."""
     with transaction.atomic():
         row = store.lock(webhook, None)
-        if row is None or row.standing is not Standing.ACTIVE or row.due_at > row.now:
+        if row is None:
+            return None
+        if row.test_at is not None and row.test_due_at is not None and row.test_due_at <= row.now:
+            store.claim_test(webhook, seconds=CLAIM_S)
+            return _test(row, row.test_at)
+        if row.standing is not Standing.ACTIVE or row.due_at > row.now:
             return None
         all_of_them = wants_transitions(row.events)
         bounds = event_store.load_bounds(row.tenant)
@@ -107,6 +120,26 @@ def next_stretch(webhook: int) -> Stretch | None:
         )
 
 
+def _test(row: WebhookRow, asked_at: float) -> Stretch:
+    """An event of this webhook alone. It has no place among the others: 0, before the first there ever was."""
+    event = {"seq": 0, "type": TEST, "at": datetime.fromtimestamp(asked_at, UTC).isoformat(), "data": {}}
+    body = {"webhook": row.id, "tenant": row.tenant_slug, "lost": None, "events": [event]}
+    return Stretch(
+        webhook=row.id,
+        tenant=row.tenant,
+        url=row.url,
+        secret=secret_of(row.salt),
+        body=orjson.dumps(body),
+        events=1,
+        cursor=row.cursor,
+        first=0,
+        last=0,
+        failures=row.failures,
+        failing_for_s=0.0,
+        test_at=asked_at,
+    )
+
+
 def delivered(stretch: Stretch, attempted: Attempted) -> None:
     """Write down how it went: go on behind it, try again later, or switch the webhook off and say so."""
     with transaction.atomic():
@@ -114,6 +147,11 @@ def delivered(stretch: Stretch, attempted: Attempted) -> None:
         row = store.DeliveryRow(
             0, 0.0, stretch.first, stretch.last, stretch.events, attempted.status, attempted.took_s, attempted.error
         )
+        if stretch.test_at is not None:
+            # A test says how the receiver answers now, and changes nothing of what is owed to it.
+            if store.end_test(stretch.webhook, stretch.test_at):
+                store.log(stretch.webhook, row)
+            return
         store.log(stretch.webhook, row)
         if attempted.error is None:
             store.confirm(stretch.webhook, cursor=stretch.cursor, sending_to=stretch.last)

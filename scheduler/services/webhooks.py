@@ -116,6 +116,20 @@ def replay_webhook(webhook: int, tenant: TenantId | None, after: int, author: Au
         return _locked(webhook, tenant)
 
 
+def test_webhook(webhook: int, tenant: TenantId | None, author: Author) -> WebhookRow:
+    """Have one event of the type `webhook.test` posted to it and to nobody else, whatever it wants, paused or not.
+
+    It is posted by an engine, tried once, and its result stands in the log. While one is on its way there is no other.
+    Raises NotFound.
+    """
+    check_reason(author)
+    with transaction.atomic():
+        row = _locked(webhook, tenant)
+        if store.ask_test(webhook):
+            record(author, "webhook.test", _subject(row))
+        return _locked(webhook, tenant)
+
+
 def remove_webhook(webhook: int, tenant: TenantId | None, author: Author) -> None:
     """Remove a webhook and the log of its deliveries. Raises NotFound."""
     with transaction.atomic():

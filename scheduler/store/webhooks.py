@@ -29,6 +29,8 @@ class WebhookRow:
     failing_since: float | None
     due_at: float
     version: int
+    test_at: float | None
+    test_due_at: float | None
     now: float
 
 
@@ -95,7 +97,23 @@ def remove(webhook: int) -> None:
 
 def load_due(rows_max: int) -> list[int]:
     """Webhooks that have something to deliver now."""
-    return [int(row[0]) for row in queries.fetch(_SQL["due_webhooks"], {"rows_max": rows_max})]
+    rows = queries.fetch(_SQL["due_webhooks"], {"rows_max": rows_max})
+    return list(dict.fromkeys(int(row[0]) for row in rows))
+
+
+def ask_test(webhook: int) -> bool:
+    """Have a test posted; False while another is on its way."""
+    return queries.run(_SQL["ask_test"], {"webhook": webhook}) == 1
+
+
+def claim_test(webhook: int, *, seconds: float) -> None:
+    """Keep others from posting the test for so long."""
+    queries.run(_SQL["claim_test"], {"webhook": webhook, "seconds": seconds})
+
+
+def end_test(webhook: int, test_at: float) -> bool:
+    """The test that was asked for then has its result; False when it had one before."""
+    return queries.run(_SQL["end_test"], {"webhook": webhook, "test_at": test_at}) == 1
 
 
 def claim(webhook: int, *, sending_to: int, seconds: float) -> None:

@@ -14,8 +14,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
 
 from scheduler.reads.people import tenant_of_account
+from scheduler.web.look import zone_of
 
 VIEW_CONSOLE: Final = "scheduler.view_console"
 OPERATE_POOL: Final = "scheduler.operate_pool"
@@ -82,7 +84,8 @@ def needs(permission: str, *, own: Own | None = None) -> Callable[[View[P]], Vie
                 _check_bound(request, permission, own, kwargs, tenant)
             elif not request.user.has_perm(permission):
                 raise PermissionDenied(permission)
-            return view(request, *args, **kwargs)
+            with timezone.override(zone_of(request)):
+                return view(request, *args, **kwargs)
 
         guarded.permission = permission  # type: ignore[attr-defined]  # functions take attributes; their type does not say so
         guarded.for_tenants = own is not None  # type: ignore[attr-defined]  # as above

@@ -15,6 +15,7 @@ from django.urls import NoReverseMatch, reverse
 from scheduler.live import wording
 from scheduler.policy.money import format_usd
 from scheduler.reads.audit import AuditRow
+from scheduler.web import times
 
 CHANGES_SHOWN_MAX: Final = 4
 VALUE_CHARS_MAX: Final = 80
@@ -98,7 +99,7 @@ def entry_of(row: AuditRow, *, whole: bool = False) -> Entry:
         name=name,
         url=url_of(row.subject),
         door=door_of(row.source),
-        at=wording.day_and_clock(row.at),
+        at=times.day_and_clock(row.at),
         machine=wording.machine(row.at),
         changes=shown,
         left=len(changes) - len(shown),
@@ -181,7 +182,7 @@ def _number(name: str, value: float) -> str:
     if isinstance(value, int) and (name.endswith("_nano") or name in _MONEY):
         return f"${format_usd(value)}"
     if name in _TIMES and value > _EPOCH_2001_S:
-        return wording.day_and_clock(value)
+        return times.day_and_clock(value)
     if name.endswith("_s"):
         return f"{value:g} s"
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"

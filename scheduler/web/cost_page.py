@@ -18,7 +18,7 @@ from scheduler.reads.money import list_prices
 from scheduler.reads.spending import BY, Spending, read_clock, spending
 from scheduler.reads.tenants import TenantDetail, tenant_detail
 from scheduler.services.prices import load_book
-from scheduler.web import money_chart
+from scheduler.web import money_chart, times
 from scheduler.web.access import VIEW_CONSOLE, needs
 from scheduler.web.shell import missing, page
 from scheduler.web.task_story import Figure
@@ -134,7 +134,7 @@ def _prices(found: Spending, now: float) -> tuple[list[PriceLine], list[str]]:
             wording.dollars(s.input),
             wording.dollars(s.output),
             own=True,
-            since="" if s.valid_from is None else wording.day_and_clock(s.valid_from),
+            since="" if s.valid_from is None else times.day_and_clock(s.valid_from),
         )
         for s in valid
     ]

@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from scheduler.errors import FieldError
-from scheduler.live import wording
 from scheduler.reads.audit import AuditFilter, list_events
+from scheduler.web import times
 from scheduler.web.effects import Effect
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.shell import page
@@ -109,7 +109,7 @@ def _conflict(request: HttpRequest, sheet: Sheet) -> dict[str, Any]:
     return {
         "by": "" if change is None else change.actor,
         "reason": "" if change is None else change.reason,
-        "when": "" if change is None else wording.clock_utc(change.at),
+        "when": "" if change is None else times.clock(change.at),
         "mine": request.POST.get("version", ""),
         "rows": sheet.rows,
     }

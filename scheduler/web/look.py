@@ -1,9 +1,15 @@
-"""Decides how the console looks for one browser: theme, density and single-key shortcuts, kept in a small cookie."""
+"""Decides how the console looks for one browser: theme, density, keys, zone and pace, kept in a small cookie.
+
+What the lists begin with is kept in another.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 from typing import Final
+from urllib.parse import parse_qsl, urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -11,52 +17,82 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
+from scheduler.web.times import UTC_NAME, zone_named
+
 COOKIE: Final = "cronoq_look"
+FIRST_COOKIE: Final = "cronoq_first"
 THEMES: Final = ("system", "light", "dark")
 DENSITIES: Final = ("comfortable", "compact")
+PACES: Final = ("1", "5", "15", "off")
+"""How often the numbers of an open page move, in seconds."""
+LISTS: Final = ("tasks", "dead")
+"""The lists that may begin with a filter of one's own."""
 _YEAR_S: Final = 365 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """`theme` and `density` are of `THEMES` and `DENSITIES`; `shortcuts`: do single keys do anything (WCAG 2.1.4)?"""
+    """Each is of its list above, or its default; `shortcuts`: do single keys do anything (WCAG 2.1.4)?"""
 
     theme: str = "system"
     shortcuts: bool = True
     density: str = "comfortable"
+    pace: str = "1"
+    zone: str = UTC_NAME
 
     def text(self) -> str:
         """As kept in the cookie."""
-        return f"{self.theme}.{'keys' if self.shortcuts else 'nokeys'}.{self.density}"
+        return f"{self.theme}.{'keys' if self.shortcuts else 'nokeys'}.{self.density}.{self.pace}.{self.zone}"
 
 
 def look_of(request: HttpRequest) -> Look:
     """The look this browser asked for; anything unreadable is the default."""
-    theme, keys, density, *_ = [*request.COOKIES.get(COOKIE, "").split("."), "", "", ""]
-    return _look(theme, density, shortcuts=keys != "nokeys")
+    theme, keys, density, pace, zone, *_ = [*request.COOKIES.get(COOKIE, "").split("."), "", "", "", "", ""]
+    return _moved(Look(), {"theme": theme, "shortcuts": keys, "density": density, "pace": pace, "zone": zone})
 
 
-def _look(theme: str, density: str, *, shortcuts: bool) -> Look:
-    known = Look()
-    return Look(
-        theme if theme in THEMES else known.theme, shortcuts, density if density in DENSITIES else known.density
-    )
+def _moved(before: Look, asked: Mapping[str, str]) -> Look:
+    """The look with what is asked for, as far as that is known."""
+    known = {"theme": THEMES, "density": DENSITIES, "pace": PACES}
+    changes = {name: asked[name] for name, words in known.items() if asked.get(name) in words}
+    if zone_named(asked.get("zone", "")) is not None:
+        changes["zone"] = asked["zone"]
+    keys = {"on": True, "keys": True, "off": False, "nokeys": False}.get(asked.get("shortcuts", ""), before.shortcuts)
+    return replace(before, shortcuts=keys, **changes)
+
+
+def zone_of(request: HttpRequest) -> tzinfo:
+    """On whose clock this browser reads times."""
+    return zone_named(look_of(request).zone) or UTC
 
 
 @require_POST
 def change_look(request: HttpRequest) -> HttpResponse:
     """Change one part of the look and return to where the person was. Needs no account."""
-    before = look_of(request)
-    theme = request.POST.get("theme", before.theme)
-    density = request.POST.get("density", before.density)
-    keys = request.POST.get("shortcuts", "on" if before.shortcuts else "off")
-    after = _look(theme if theme in THEMES else before.theme, density, shortcuts=keys != "off")
     response = redirect(safe_next(request))
     response.status_code = 303
-    response.set_cookie(
-        COOKIE, after.text(), max_age=_YEAR_S, httponly=True, samesite="Lax", secure=request.is_secure()
-    )
+    keep_look(request, response, request.POST.dict())
     return response
+
+
+def keep_look(request: HttpRequest, response: HttpResponse, asked: Mapping[str, str]) -> None:
+    """Have the browser keep the look with what is asked for."""
+    _keep(request, response, COOKIE, _moved(look_of(request), asked).text())
+
+
+def first_filters(request: HttpRequest) -> dict[str, str]:
+    """The filter that each list begins with in this browser, where there is one."""
+    kept = dict(parse_qsl(request.COOKIES.get(FIRST_COOKIE, "")))
+    return {name: kept[name] for name in LISTS if kept.get(name)}
+
+
+def keep_first_filters(request: HttpRequest, response: HttpResponse, filters: Mapping[str, str]) -> None:
+    """Have the browser keep them."""
+    _keep(request, response, FIRST_COOKIE, urlencode({name: text for name, text in filters.items() if text}))
+
+
+def _keep(request: HttpRequest, response: HttpResponse, name: str, value: str) -> None:
+    response.set_cookie(name, value, max_age=_YEAR_S, httponly=True, samesite="Lax", secure=request.is_secure())
 
 
 def safe_next(request: HttpRequest) -> str:

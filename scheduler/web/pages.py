@@ -17,6 +17,7 @@ from scheduler.policy.runs import KillScope
 from scheduler.reads.pool_why import longest_waiting
 from scheduler.reads.pools import RUNNING_SHOWN_MAX, pool_detail, running_now
 from scheduler.reads.runs import kills_in_force
+from scheduler.web import times
 from scheduler.web.access import OPERATE_POOL, OPERATE_RUN, VIEW_CONSOLE, needs
 from scheduler.web.shell import missing, page
 
@@ -77,10 +78,10 @@ def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str
         longest=longest_waiting(detail.name),
         running=[_running(each, now.as_of) for each in now.longest],
         running_max=RUNNING_SHOWN_MAX,
-        looked=wording.clock_utc(now.as_of),
+        looked=times.clock(now.as_of),
         looked_machine=wording.machine(now.as_of),
         killed=next((k for k in kills_in_force() if (k.scope, k.name) == (KillScope.POOL, detail.name)), None),
-        resumes=wording.day_and_clock(detail.pause.resumes_at) if detail.pause and detail.pause.resumes_at else "",
+        resumes=times.day_and_clock(detail.pause.resumes_at) if detail.pause and detail.pause.resumes_at else "",
         pauses=PAUSES,
         may_kill=request.user.has_perm(OPERATE_RUN),
         may_operate=request.user.has_perm(OPERATE_POOL),
@@ -96,7 +97,7 @@ def _running(each: Any, now: float) -> dict[str, Any]:
         "cls": each.priority.label,
         "attempt": each.attempt,
         "age": wording.duration(now - each.since),
-        "since": wording.day_and_clock(each.since),
+        "since": times.day_and_clock(each.since),
         "since_machine": wording.machine(each.since),
         "stopping": each.stopping,
     }

@@ -16,6 +16,7 @@ from scheduler.live.frames import Key
 from scheduler.live.newest import newest
 from scheduler.policy.types import ResourceKind
 from scheduler.reads.resources import HOLDERS_MAX, ResourceDetail, resource_detail, resource_use
+from scheduler.web import times
 from scheduler.web.access import EDIT_RESOURCE, VIEW_CONSOLE, needs
 from scheduler.web.edit_sheet import SettingRow, Sheet, sheet_page
 from scheduler.web.effects import Effect
@@ -67,7 +68,7 @@ def resource_page(
         holders=[_holder(each, use.as_of) for each in use.holders],
         holders_max=HOLDERS_MAX,
         holders_say=_holders_say(detail, [use.as_of - each.since for each in use.holders]),
-        looked=wording.clock_utc(use.as_of),
+        looked=times.clock(use.as_of),
         looked_machine=wording.machine(use.as_of),
         breaker_open=detail.breaker_state.value != "closed",
         lowered=detail.view.factor < 1.0,
@@ -89,7 +90,7 @@ def _holder(each: Any, now: float) -> dict[str, Any]:
         "cls": each.priority.label,
         "amount": wording.amount(each.amount),
         "age": wording.duration(now - each.since),
-        "since": wording.day_and_clock(each.since),
+        "since": times.day_and_clock(each.since),
         "since_machine": wording.machine(each.since),
     }
 
@@ -109,7 +110,7 @@ def _until(detail: ResourceDetail) -> str:
     if detail.override is None:
         return ""
     until = detail.override.until
-    return "until somebody lifts it" if until is None else f"until {wording.day_and_clock(until)}"
+    return "until somebody lifts it" if until is None else f"until {times.day_and_clock(until)}"
 
 
 def setting_rows(detail: ResourceDetail, posted: QueryDict | None = None) -> list[SettingRow]:

@@ -17,7 +17,7 @@ from scheduler.policy.runs import Cap, KillScope, RunState
 from scheduler.policy.states import TERMINAL, TaskState
 from scheduler.reads.run_pages import Figures, ModelCost, Progress, StepRow, Story
 from scheduler.reads.runs import KillRow, ListedReceipt, RunRow
-from scheduler.web import run_drawing, task_story
+from scheduler.web import run_drawing, task_story, times
 from scheduler.web.run_drawing import Part, Scale
 from scheduler.web.task_story import Chip, Figure, When, when
 
@@ -200,7 +200,7 @@ def stands(story: Story) -> Iterator[str]:
             yield f"{kill_sentence(kill)} by {kill.actor}{_because(kill.reason)} Nothing starts until that is lifted."
     yield _state_sentence(run, progress)
     for alert in story.detail.alerts:
-        yield f"It came near its cap of {_CAPS[alert.cap]} at {wording.day_and_clock(alert.at)}."
+        yield f"It came near its cap of {_CAPS[alert.cap]} at {times.day_and_clock(alert.at)}."
     if story.waiting is not None and run.state is RunState.ACTIVE:
         said = story.waiting.reasons[0].text if story.waiting.reasons else "it is next."
         yield f"Of its steps, task {story.waiting.task} has been ready for longest: {said}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 import orjson
@@ -125,7 +125,7 @@ def edit_page(
     except Refused as refusal:
         found += [error for error in refusal.errors if error not in found]
         status = max(status, 422)
-    fields, rest = with_faults(_fields(row, values), found)
+    fields, rest = with_faults(rhythm_fields(values, values_of(row)), found)
     lines = schedule_words.ahead_lines(ahead, values["time_zone"], now=now) if ahead else []
     return page(
         request,
@@ -144,11 +144,11 @@ def edit_page(
     )
 
 
-def _fields(row: ScheduleRow, values: dict[str, str]) -> list[Field]:
-    current = values_of(row)
+def rhythm_fields(values: Mapping[str, str], current: Mapping[str, str] | None = None) -> list[Field]:
+    """When it runs, and why it is declared or changed; beside what differs from `current` stands what that is."""
 
     def now(name: str, said: str = "") -> str:
-        return said if values[name] == current[name] else f"{said} Now {current[name]}.".strip()
+        return said if current is None or values[name] == current[name] else f"{said} Now {current[name]}.".strip()
 
     return [
         Field(

@@ -17,7 +17,7 @@ from scheduler.policy.cron import Cron
 from scheduler.policy.cron_words import in_words
 from scheduler.policy.schedules import ON_TIME_S, CatchUp, Fate, Overlap
 from scheduler.reads.schedule_pages import Figures, Listed, OccurrenceRow, Run, ScheduleRow
-from scheduler.web import task_story
+from scheduler.web import task_story, times
 from scheduler.web.task_story import Chip, Figure, When, when
 
 OVERLAPS: Final = {
@@ -147,7 +147,7 @@ def line_of(listed: Listed, ahead: Sequence[Run], *, now: float) -> ScheduleLine
 def list_figures(found: Figures) -> list[Figure]:
     """The numbers over the list."""
     until = wording.NONE if found.next_at is None else wording.glance(max(found.next_at - found.now, 0.0))
-    at = "nothing is ahead" if found.next_at is None else f"at {wording.clock_utc(found.next_at)}"
+    at = "nothing is ahead" if found.next_at is None else f"at {times.clock(found.next_at)}"
     return [
         Figure("Active", wording.count(found.active), "submit at their times"),
         Figure("Paused", wording.count(found.paused), "submit nothing until resumed"),

@@ -1,4 +1,4 @@
-"""Making and revoking tokens. A token is shown once and never kept."""
+"""What a person keeps for a browser; making and revoking tokens. A token is shown once and never kept."""
 
 from __future__ import annotations
 
@@ -11,18 +11,44 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from scheduler.errors import FieldError, NotFound, Refused
+from scheduler.reads.task_lists import read_filter
 from scheduler.services.idempotency import Answer, once
 from scheduler.services.tokens import NewToken, create_token, revoke_token
-from scheduler.web.access import EDIT_ACCESS, needs
+from scheduler.web.access import EDIT_ACCESS, VIEW_CONSOLE, needs
 from scheduler.web.acting import actor_of, done, reason_of
-from scheduler.web.settings_page import tokens_page
+from scheduler.web.look import LISTS, keep_first_filters, keep_look
+from scheduler.web.settings_page import settings_form, tokens_page
+from scheduler.web.times import zone_named
 from scheduler.web.toast import Toast
 
 DAY_S: Final = 86_400
 DAYS_MAX: Final = 3_650
+FIRST_CHARS_MAX: Final = 300
 MADE_BEFORE: Final = (
     "This form was sent before and made a token, which was shown then. If nobody kept it, revoke it and make another."
 )
+
+
+@require_POST
+@needs(VIEW_CONSOLE)
+def own(request: HttpRequest) -> HttpResponse:
+    """Keep this browser's time zone and what its lists begin with. 422 for a zone or filter that there is not."""
+    zone = request.POST.get("zone", "").strip()
+    filters = {name: request.POST.get(name, "").strip() for name in LISTS}
+    errors = [] if zone_named(zone) else [FieldError(("zone",), "This is no time zone; write one like Europe/Berlin.")]
+    for name, text in filters.items():
+        try:
+            read_filter(text[:FIRST_CHARS_MAX])
+        except Refused as refusal:
+            errors.append(FieldError((name,), refusal.detail))
+        if len(text) > FIRST_CHARS_MAX:
+            errors.append(FieldError((name,), f"A filter to begin with has at most {FIRST_CHARS_MAX} characters."))
+    if errors:
+        return settings_form(request, status=422, errors=errors)
+    response = done(request, reverse("ops:settings"), Toast("Kept for this browser."))
+    keep_look(request, response, {"zone": zone})
+    keep_first_filters(request, response, filters)
+    return response
 
 
 @require_POST

@@ -15,9 +15,10 @@ from scheduler.errors import FieldError
 from scheduler.live import wording
 from scheduler.policy.declarations import SCOPES
 from scheduler.reads.tokens import TokenEntry, list_tokens
+from scheduler.web import times
 from scheduler.web.access import EDIT_ACCESS, VIEW_CONSOLE, needs
 from scheduler.web.fields import Field, with_faults
-from scheduler.web.look import DENSITIES
+from scheduler.web.look import DENSITIES, LISTS, PACES, first_filters, look_of
 from scheduler.web.shell import page
 from scheduler.web.task_story import Chip, When
 
@@ -50,12 +51,41 @@ class TokenLine:
 @needs(VIEW_CONSOLE)
 def settings(request: HttpRequest) -> HttpResponse:
     """How the console looks in this browser, and where to go on."""
+    return settings_form(request)
+
+
+def settings_form(request: HttpRequest, *, status: int = 200, errors: Sequence[FieldError] = ()) -> HttpResponse:
+    """The page, after a refusal with the input kept and the faults beside it."""
+    first = first_filters(request)
+    value = {"zone": look_of(request).zone, **{name: first.get(name, "") for name in LISTS}}
+    value |= {name: request.POST[name].strip() for name in value if name in request.POST}
+    filter_help = "As in the list’s own filter. Left empty, everything."
+    spelled = {"maxlength": "300", "spellcheck": "false", "autocapitalize": "none"}
+    fields, _ = with_faults(
+        [
+            Field(
+                "zone",
+                "Time zone",
+                value["zone"],
+                help="By its name, like Europe/Berlin. Beside each time stands what it is in UTC.",
+                required=True,
+                extra={"maxlength": "64", "spellcheck": "false", "list": "zones"},
+            ),
+            Field("tasks", "Tasks begin with", value["tasks"], help=filter_help, extra=spelled),
+            Field("dead", "Dead letters begin with", value["dead"], help=filter_help, extra=spelled),
+        ],
+        errors,
+    )
     return page(
         request,
         "ops/settings.html",
         title="Settings",
         nav="settings",
+        status=status,
+        fields=fields,
+        zones=times.COMMON,
         densities=DENSITIES,
+        paces=PACES,
         may_edit_access=request.user.has_perm(EDIT_ACCESS),
     )
 
@@ -132,7 +162,7 @@ def _token_line(token: TokenEntry) -> TokenLine:
 
 
 def _day(at_s: float) -> When:
-    return When(wording.day_and_clock(at_s)[:10], wording.machine(at_s))
+    return When(times.day_and_clock(at_s)[:10], wording.machine(at_s))
 
 
 def _ago(at_s: float, now_s: float) -> When:

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
+from scheduler import conf
 from scheduler.live.audience import STILL
 from scheduler.live.frames import Frame, Key
 from scheduler.live.newest import newest
@@ -19,7 +20,7 @@ from scheduler.live.pages import COUNTS, OF_A_TENANT
 from scheduler.live.render import tally_id
 from scheduler.live.wording import clock_utc, day_and_clock, machine
 from scheduler.web.access import VIEW_AUDIT, VIEW_CONSOLE, home_of, tenant_of
-from scheduler.web.look import THEMES, look_of
+from scheduler.web.look import THEMES, first_filters, look_of
 from scheduler.web.toast import take_toast
 
 STALE_AFTER_S: Final = 7.0
@@ -81,6 +82,9 @@ def page(
     age_s = newest.age_s()
     context = {
         "title": title,
+        "environment": conf.current().environment,
+        "in_earnest": conf.current().environment.lower().startswith("prod"),
+        "asked_for": request.GET.get("q", ""),
         "nav": _navigation(request, nav, frame),
         "look": look_of(request),
         "themes": THEMES,
@@ -108,6 +112,7 @@ def missing(request: HttpRequest, what: str, *, near: Sequence[str] = (), near_a
 
 
 def _navigation(request: HttpRequest, here: str, frame: Frame) -> list[dict[str, Any]]:
+    first = first_filters(request)
     tenant = tenant_of(request)
     if tenant is not None:
         own = NavItem("who", "tenants", tenant, "user", "n", "ops:tenant")
@@ -117,7 +122,7 @@ def _navigation(request: HttpRequest, here: str, frame: Frame) -> list[dict[str,
     return [
         {
             "item": item,
-            "url": reverse(item.route),
+            "url": reverse(item.route) + (f"?{urlencode({'filter': first[item.key]})}" if item.key in first else ""),
             "here": item.key == here,
             "apart": item.group != group,
             "tally": _tally(frame, item.key),

@@ -16,6 +16,7 @@ from scheduler.live import wording
 from scheduler.policy.states import TERMINAL, TaskState
 from scheduler.reads.tasks import AttemptRow, TaskDetail
 from scheduler.reads.why import Explanation
+from scheduler.web import times
 
 DOCUMENT_CHARS_MAX: Final = 20_000
 MESSAGE_CHARS_MAX: Final = 500
@@ -84,7 +85,7 @@ class Document:
 
 def when(at_s: float) -> When:
     """A time."""
-    return When(wording.day_and_clock(at_s), wording.machine(at_s))
+    return When(times.day_and_clock(at_s), wording.machine(at_s))
 
 
 def chip_of(state: TaskState) -> Chip:

@@ -21,7 +21,7 @@ from scheduler.policy.books import TopUpRow
 from scheduler.reads.money import BudgetDetail, budget_detail
 from scheduler.reads.spending import AlertTold, RunOf, list_spenders, spending, story_of
 from scheduler.reads.tenants import TenantDetail, tenant_detail
-from scheduler.web import money_chart, tenant_words
+from scheduler.web import money_chart, tenant_words, times
 from scheduler.web.access import EDIT_BUDGET, EDIT_TENANT, TOP_UP_BUDGET, VIEW_CONSOLE, named_by, needs, tenant_of
 from scheduler.web.fields import with_faults
 from scheduler.web.shell import missing, page
@@ -66,7 +66,7 @@ def tenant_page(
         tenant=found,
         suspended=suspended,
         bound=bound,
-        looked=standing.When(wording.clock_utc(budget.now), wording.machine(budget.now)),
+        looked=standing.When(times.clock(budget.now), wording.machine(budget.now)),
         zone=budget.time_zone,
         chart=money_chart.day_chart(spent),
         parts=money_chart.part_tables(spent, BY),
@@ -170,7 +170,7 @@ def _run(row: RunOf) -> StoryLine:
     spent = "" if not row.spent else f", {wording.dollars(row.spent)}"
     return StoryLine(
         f"{name}: {row.state}{spent}",
-        wording.clock_utc(row.at),
+        times.clock(row.at),
         wording.machine(row.at),
         reverse("ops:run", args=[row.id]),
     )

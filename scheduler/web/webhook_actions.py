@@ -20,6 +20,7 @@ from scheduler.services.webhooks import (
     remove_webhook,
     replay_webhook,
     rotate_secret,
+    test_webhook,
 )
 from scheduler.web.access import EDIT_ACCESS, needs
 from scheduler.web.acting import author_of, done
@@ -81,6 +82,19 @@ def _stand(request: HttpRequest, webhook: int, standing: Standing, says: str) ->
         status = 409 if isinstance(refusal, Conflict) else 422
         return webhook_page(request, webhook, status=status, fault=refusal.detail)
     return done(request, _address(webhook), Toast(says))
+
+
+@require_POST
+@needs(EDIT_ACCESS)
+def test(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    """Have one event posted there, to see whether it arrives; while one is on its way there is no other."""
+    try:
+        test_webhook(webhook_id, None, author_of(request))
+    except NotFound as fault:
+        return missing(request, fault.detail)
+    except Refused as refusal:
+        return webhook_page(request, webhook_id, status=422, fault=refusal.detail)
+    return done(request, _address(webhook_id), Toast("A test is being posted. What comes of it is shown on this page."))
 
 
 @require_POST

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -125,7 +126,7 @@ def webhook_page(
     except NotFound as missed:
         return missing(request, missed.detail)
     path = reverse("ops:webhook", kwargs={"webhook_id": webhook_id})
-    failed = next((row.first for row in reversed(rows[:DELIVERIES]) if _failed(row)), None)
+    failed = next((row.first for row in reversed(rows[:DELIVERIES]) if row.first and _failed(row)), None)
     return page(
         request,
         "ops/webhook.html",
@@ -134,6 +135,7 @@ def webhook_page(
         status=status,
         line=_hook_line(hook),
         tries=[_try_line(row) for row in rows[:DELIVERIES]],
+        tested=_result(rows[:1]),
         from_place=request.POST.get("after") or (max(failed - 1, 0) if failed is not None else hook.cursor),
         looked=when(hook.now),
         path=path,
@@ -147,6 +149,28 @@ def webhook_page(
     )
 
 
+@require_safe
+@needs(EDIT_ACCESS)
+def tested(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    """What came of a test, for an open page that asks every second; 204 while it is on its way."""
+    try:
+        hook = find_webhook(webhook_id, None)
+        rows = deliveries_of(webhook_id, None, before=None, rows_max=DELIVERIES)
+    except NotFound as missed:
+        return missing(request, missed.detail)
+    if hook.test_at is not None:
+        response = HttpResponse(status=204)
+    else:
+        response = render(request, "ops/_tested.html", {"tested": _result(rows), "oob": True})
+    response["Cache-Control"] = "no-store, private"
+    return response
+
+
+def _result(rows: Sequence[DeliveryRow]) -> TryLine | None:
+    """The newest test among these tries."""
+    return next((_try_line(row) for row in rows if row.first == 0), None)
+
+
 def _failed(row: DeliveryRow) -> bool:
     return row.status is None or not 200 <= row.status < 300  # noqa: PLR2004 - what HTTP calls success
 
@@ -154,7 +178,7 @@ def _failed(row: DeliveryRow) -> bool:
 def _try_line(row: DeliveryRow) -> TryLine:
     said = f"answered {row.status}" if row.status is not None else (row.error or "no answer")
     took = f"{said} after {wording.duration(row.took_s)}"
-    what = f"{wording.plural(row.events, 'event')}, {row.first} to {row.last}"
+    what = f"{wording.plural(row.events, 'event')}, {row.first} to {row.last}" if row.first else "a test"
     return TryLine(when(row.at), took, "bad" if _failed(row) else "ok", what, row.first)
 
 

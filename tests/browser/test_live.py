@@ -207,7 +207,7 @@ def test_a_closed_door_is_not_knocked_on_again(code: int, word: str, open_page: 
     page = open_page("/ops/?x=1", before=lambda page: page.route_web_socket(re.compile("/ws/ops/"), intercept))
     pill(page, word)
     if code == 4401:
-        again = page.locator("#stale a")
+        again = page.locator("#signed-out a")
         assert again.get_attribute("href") == "/ops/sign-in/?next=%2Fops%2F%3Fx%3D1"
     page.wait_for_function("() => performance.now() > 4000")
     assert len(routes) == 1

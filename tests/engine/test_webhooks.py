@@ -15,6 +15,7 @@ from scheduler.engine.executors.base import AttemptContext, Permanent
 from scheduler.errors import NotFound, Refused
 from scheduler.models import AuditEvent, Event, EventListener, Webhook, WebhookDelivery
 from scheduler.policy.types import TenantId
+from scheduler.policy.webhooks import Standing
 from scheduler.services.changes import Author, VersionConflict
 from scheduler.services.delivering import Attempted, delivered, next_stretch
 from scheduler.services.events import announce, forget_events, publish
@@ -26,6 +27,7 @@ from scheduler.services.webhooks import (
     replay_webhook,
     rotate_secret,
 )
+from scheduler.services.webhooks import test_webhook as ask_for_a_test
 from tests.conftest import LiveDatabase
 from tests.engine.running import engine, wait_for_state
 from tests.support.endpoint import Endpoint, Posted, endpoint
@@ -262,3 +264,40 @@ def test_transitions_are_told_while_a_webhook_is_there_and_a_while_longer(acme: 
 
 def _until() -> str:
     return str(EventListener.objects.extra(select={"said": "until::text"}).values_list("said", flat=True).get())
+
+
+def test_a_test_goes_to_one_webhook_alone_also_a_paused_one_and_moves_nothing(
+    acme: TenantId, receiver: Endpoint
+) -> None:
+    made, other = hook(acme, receiver), hook(acme, receiver)
+    edit_webhook(made.webhook.id, acme, 1, {"standing": Standing.PAUSED}, ME)
+    asked = ask_for_a_test(made.webhook.id, acme, ME)
+    assert ask_for_a_test(made.webhook.id, acme, ME).test_at == asked.test_at
+    with engine({"p": succeed_or_fail}):
+        wait_until(lambda: WebhookDelivery.objects.count() == 1, what="the result of the test")
+    (posted,) = receiver.posts
+    assert (posted.body["webhook"], [event["type"] for event in posted.body["events"]]) == (
+        made.webhook.id,
+        ["webhook.test"],
+    )
+    assert is_signed(posted, made.secret)
+    row = WebhookDelivery.objects.get()
+    assert (row.webhook_id, row.first_seq, row.status) == (made.webhook.id, 0, 200)
+    after = Webhook.objects.get(id=made.webhook.id)
+    assert (after.test_at, after.cursor, after.standing) == (None, made.webhook.cursor, "paused")
+    assert Webhook.objects.get(id=other.webhook.id).test_at is None
+    assert AuditEvent.objects.filter(action="webhook.test").count() == 1
+
+
+def test_a_test_that_failed_is_no_failure_of_the_webhook_and_counts_once(acme: TenantId, receiver: Endpoint) -> None:
+    made = hook(acme, receiver)
+    ask_for_a_test(made.webhook.id, acme, ME)
+    stretch = next_stretch(made.webhook.id)
+    assert stretch is not None
+    assert next_stretch(made.webhook.id) is None  # claimed
+    delivered(stretch, Attempted(500, 0.1, "HTTP 500"))
+    delivered(stretch, Attempted(200, 0.1))
+    assert [row.status for row in WebhookDelivery.objects.all()] == [500]
+    assert Webhook.objects.get().failures == 0
+    with pytest.raises(NotFound):
+        ask_for_a_test(made.webhook.id, make_tenant("globex"), ME)

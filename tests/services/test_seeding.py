@@ -3,7 +3,10 @@
 import pytest
 from django.contrib.auth import authenticate as sign_in
 
+from scheduler.models import Webhook
 from scheduler.reads.pools import pool_detail
+from scheduler.reads.tenants import tenant_detail
+from scheduler.services.budgets import edit_budget
 from scheduler.services.pools import edit_pool
 from scheduler.services.seeding import seed_defaults
 from scheduler.services.tokens import authenticate
@@ -53,3 +56,22 @@ def test_a_pool_that_follows_the_provider_moves_with_it_and_an_edited_one_stays(
     edit_pool("llm", pool.version, {"config": mine}, actor="ada")
     seed_defaults(provider_url=URL, provider_url_before=moved)
     assert pool_detail("llm").settings.config["base_url"] == "http://models.example/v1"
+
+
+def test_the_demo_has_targets_budgets_and_a_webhook_that_posts_nothing_and_what_was_edited_stays() -> None:
+    seed_defaults(provider_url=URL, demo=True)
+    assert pool_detail("llm").settings.slo == {"critical": 2.0, "high": 5.0, "normal": 30.0, "low": 600.0}
+    acme = tenant_detail("acme", None)
+    assert acme.monthly_nano == 1_000 * 10**9
+    assert Webhook.objects.get().standing == "paused"
+    edit_budget("acme", acme.version, {"limit": None}, actor="ada")
+    seed_defaults(provider_url=URL, demo=True)
+    assert tenant_detail("acme", None).monthly_nano is None
+    assert Webhook.objects.count() == 1
+
+
+def test_without_the_demo_there_is_none_of_that() -> None:
+    seed_defaults(provider_url=URL)
+    assert pool_detail("llm").settings.slo is None
+    assert tenant_detail("globex", None).monthly_nano is None
+    assert not Webhook.objects.exists()

@@ -211,3 +211,62 @@ def test_the_day_on_which_clocks_change_is_told() -> None:
     assert lines[1].note == "the clocks of Europe/Berlin change before it: UTC+2 becomes UTC+1"
     assert lines[0].local.endswith("CEST")
     assert lines[0].until == "in 16 min 40 s"
+
+
+def test_a_schedule_is_declared_once_and_only_after_its_runs_were_shown(editor: Client, acme: TenantId) -> None:
+    form = key_of(editor.get("/ops/schedules/new/?name=weekly&cron=0+6+*+*+1").content.decode())
+    form |= {"name": "weekly", "tenant": "acme", "pool": "llm", "kind": "report", "priority": "high"}
+    form |= {"payload": '{"n": 1}', "cron": "0 6 * * 1", "time_zone": "Europe/Berlin", "overlap": "skip"}
+    form |= {"catch_up": "last", "reason": "asked for"}
+    first = editor.post("/ops/schedules/add/", form)
+    assert first.status_code == 422
+    html = first.content.decode()
+    assert "These are the runs that it would give." in html
+    assert len(re.findall(r"06:00 CES?T", html)) == 5
+    assert Schedule.objects.count() == 0
+    form["seen"] = "0 6 * * 1|Europe/Berlin"
+    twice = [editor.post("/ops/schedules/add/", form) for _ in range(2)]
+    made = Schedule.objects.get()
+    assert [each["Location"] for each in twice] == [f"/ops/schedules/{made.pk}/"] * 2
+    assert (made.name, made.cron, made.task["pool"], made.task["kind"]) == ("weekly", "0 6 * * 1", "llm", "report")
+    assert AuditEvent.objects.get(action="schedule.add").reason == "asked for"
+    taken = editor.post("/ops/schedules/add/", form | {"key": "another"})
+    assert taken.status_code == 409
+    assert "This name is taken" in taken.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": ""}, "Give a name of 1 to 64 characters."),
+        ({"name": "x" * 65}, "Give a name of 1 to 64 characters."),
+        ({"tenant": ""}, "Say whose tasks they are"),
+        ({"tenant": "initech"}, "There is no tenant"),
+        ({"pool": "none"}, "There is no pool"),
+        ({"payload": '{"a": '}, "This is no JSON"),
+        ({"payload": '"\\ud800"'}, "This is no JSON"),
+        ({"priority": "urgent"}, "Choose one of the list."),
+        ({"cron": "61 * * * *"}, 'id="cron-fault"'),
+        ({"time_zone": "Mars"}, "is not the name of a time zone"),
+        ({"reason": ""}, "Say why"),
+    ],
+)
+def test_a_faulty_schedule_is_refused_beside_the_field_with_what_was_typed(
+    editor: Client, acme: TenantId, change: dict[str, str], said: str
+) -> None:
+    form = {"name": "weekly", "tenant": "acme", "pool": "llm", "kind": "report", "priority": "high", "payload": "{}"}
+    form |= {
+        "cron": "0 6 * * 1",
+        "time_zone": "UTC",
+        "overlap": "skip",
+        "catch_up": "last",
+        "reason": "why",
+        "key": "k",
+    }
+    form |= change
+    answer = editor.post("/ops/schedules/add/", form | {"seen": f"{form['cron']}|{form['time_zone']}"})
+    assert answer.status_code == 422
+    html = answer.content.decode()
+    assert said in html
+    assert 'value="report"' in html
+    assert Schedule.objects.count() == 0

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
 
+from scheduler.live.newest import newest
 from scheduler.models import ApiToken, AuditEvent, IdempotencyRecord, Snapshot, Webhook
 from scheduler.services.changes import Author
+from scheduler.services.delivering import Attempted, delivered, next_stretch
 from scheduler.services.tokens import authenticate, create_token, forget_tokens
 from scheduler.services.webhooks import add_webhook
 from tests.support.work import make_tenant
@@ -197,5 +201,77 @@ def test_rows_are_compact_where_somebody_wants_them_so(signed_in: SignIn, snapsh
     client.post("/ops/look/", {"density": "compact", "next": "/ops/settings/"})
     html = text_of(client, "/ops/settings/")
     assert 'data-theme="dark" data-density="compact"' in html
-    client.post("/ops/look/", {"density": "<b>"})
-    assert 'data-density="comfortable"' in text_of(client, "/ops/settings/")
+    client.post("/ops/look/", {"density": "<b>"})  # which is none, and changes nothing
+    assert 'data-density="compact"' in text_of(client, "/ops/settings/")
+
+
+def test_a_webhook_is_tested_and_its_result_shown(keeper: Client) -> None:
+    hook = add_webhook(None, "https://h.example.org/x", ("alert",), Author("t", "system", "")).webhook
+    path = f"{HOOKS}{hook.id}/"
+    assert keeper.post(f"{path}test/")["Location"] == path
+    assert keeper.post(f"{path}test/")["Location"] == path
+    assert AuditEvent.objects.filter(action="webhook.test").count() == 1
+    assert f'hx-get="{path}tested/"' in keeper.get(path).content.decode()
+    assert keeper.get(f"{path}tested/").status_code == 204
+    test = next_stretch(hook.id)
+    assert test is not None
+    delivered(test, Attempted(None, 15.0, "no whole answer within 15 s"))
+    said = keeper.get(f"{path}tested/").content.decode()
+    assert 'id="tested"' in said
+    assert "The test failed: no whole answer within 15 s after 15 s." in said
+    page = keeper.get(path).content.decode()
+    assert "The test failed" in page
+    assert "a test</td>" in page
+    assert "hx-get" not in page.split('id="again"')[1][:80]
+    assert keeper.post(f"{HOOKS}999/test/").status_code == 404
+
+
+def own(client: Client, **values: str) -> Any:
+    return client.post("/ops/settings/own/", {"zone": "UTC", "tasks": "", "dead": "", **values})
+
+
+def test_times_are_read_on_the_clock_of_ones_own_zone(keeper: Client) -> None:
+    hook = add_webhook(None, "https://h.example.org/x", ("alert",), Author("t", "system", "")).webhook
+    assert " UTC</time>" in keeper.get(f"{HOOKS}{hook.id}/").content.decode()
+    assert own(keeper, zone="Asia/Seoul").status_code == 303
+    html = keeper.get(f"{HOOKS}{hook.id}/").content.decode()
+    looked = re.search(r'<time datetime="([^"]+)" title="\1">([^<]+) KST</time>', html)
+    assert looked
+    apart = datetime.fromisoformat(looked[2]) - datetime.fromisoformat(looked[1]).replace(tzinfo=None)
+    assert apart == timedelta(hours=9)
+    assert "times of Asia/Seoul" in html
+    refused = own(keeper, zone="Mars/Olympus")
+    assert refused.status_code == 422
+    assert "This is no time zone" in refused.content.decode()
+    assert 'value="Mars/Olympus"' in refused.content.decode()
+
+
+def test_what_moves_is_drawn_in_utc_for_everybody(keeper: Client) -> None:
+    before = keeper.get("/ops/_live/overview/").content.split(b"</i>", 1)[1]
+    own(keeper, zone="Asia/Seoul")
+    newest.forget()
+    keeper.get("/ops/")
+    assert keeper.get("/ops/_live/overview/").content.split(b"</i>", 1)[1] == before
+
+
+def test_lists_begin_with_ones_own_filter(keeper: Client) -> None:
+    assert own(keeper, tasks="state:dead pool:llm", dead="").status_code == 303
+    html = keeper.get("/ops/settings/").content.decode()
+    assert 'href="/ops/tasks/?filter=state%3Adead+pool%3Allm"' in html
+    assert 'href="/ops/dead/"' in html
+    refused = own(keeper, tasks="stat:dead")
+    assert refused.status_code == 422
+    assert "There is no key" in refused.content.decode()
+    assert own(keeper, dead="x" * 301).status_code == 422
+
+
+def test_the_pace_is_kept_beside_the_rest_of_the_look(keeper: Client) -> None:
+    for asked, kept in (
+        ({"pace": "15"}, "15"),
+        ({"theme": "dark"}, "15"),
+        ({"pace": "2"}, "15"),
+        ({"pace": "off"}, "off"),
+    ):
+        keeper.post("/ops/look/", asked)
+        assert f'data-pace="{kept}"' in keeper.get("/ops/settings/").content.decode()
+    assert 'data-theme="dark"' in keeper.get("/ops/settings/").content.decode()

@@ -34,6 +34,7 @@ class Command(BaseCommand):
             token=known.token if known else None,
             admin_token=known.admin_token if known else None,
             password=known.password if known else None,
+            demo=config.demo,
         )
         written = credentials.write(
             config,

@@ -11,6 +11,7 @@ SELECT count(*) FROM webhook WHERE tenant_id IS NOT DISTINCT FROM %(tenant)s::bi
 -- Of one tenant, or all there are for NULL; beyond an id.
 SELECT w.id, w.tenant_id, tenant.slug, w.url, w.events, w.salt, w.standing, w.cursor, w.sending_to, w.failures,
        extract(epoch FROM w.failing_since)::float8, extract(epoch FROM w.due_at)::float8, w.version,
+       extract(epoch FROM w.test_at)::float8, extract(epoch FROM w.test_due_at)::float8,
        extract(epoch FROM clock_timestamp())::float8
 FROM webhook w LEFT JOIN tenant ON tenant.id = w.tenant_id
 WHERE (%(tenant)s::bigint IS NULL OR w.tenant_id = %(tenant)s) AND w.id > %(after)s
@@ -19,6 +20,7 @@ ORDER BY w.id LIMIT %(rows_max)s;
 -- name: lock_webhook
 SELECT w.id, w.tenant_id, tenant.slug, w.url, w.events, w.salt, w.standing, w.cursor, w.sending_to, w.failures,
        extract(epoch FROM w.failing_since)::float8, extract(epoch FROM w.due_at)::float8, w.version,
+       extract(epoch FROM w.test_at)::float8, extract(epoch FROM w.test_due_at)::float8,
        extract(epoch FROM clock_timestamp())::float8
 FROM webhook w LEFT JOIN tenant ON tenant.id = w.tenant_id
 WHERE w.id = %(webhook)s AND (%(tenant)s::bigint IS NULL OR w.tenant_id = %(tenant)s)
@@ -42,8 +44,11 @@ WHERE id = %(webhook)s;
 DELETE FROM webhook WHERE id = %(webhook)s;
 
 -- name: due_webhooks
--- Those with something to deliver, the longest due first. Who wants alerts alone is not asked for transitions.
-SELECT w.id FROM webhook w
+-- Those to be tested, and those with something to deliver, the longest due first; one may be there twice. Who wants
+-- alerts alone is not asked for transitions.
+(SELECT id FROM webhook WHERE test_due_at <= clock_timestamp() ORDER BY test_due_at, id LIMIT %(rows_max)s)
+UNION ALL
+(SELECT w.id FROM webhook w
 WHERE w.standing = 'active' AND w.due_at <= clock_timestamp()
   AND CASE
         WHEN NOT EXISTS (SELECT FROM unnest(w.events) name WHERE name LIKE 'task.%%')
@@ -52,7 +57,20 @@ WHERE w.standing = 'active' AND w.due_at <= clock_timestamp()
         WHEN w.tenant_id IS NULL THEN EXISTS (SELECT FROM event e WHERE e.seq > w.cursor)
         ELSE EXISTS (SELECT FROM event e WHERE e.tenant_id = w.tenant_id AND e.seq > w.cursor)
       END
-ORDER BY w.due_at, w.id LIMIT %(rows_max)s;
+ORDER BY w.due_at, w.id LIMIT %(rows_max)s);
+
+-- name: ask_test
+-- While one is on its way there is no other.
+UPDATE webhook SET test_at = clock_timestamp(), test_due_at = clock_timestamp()
+WHERE id = %(webhook)s AND test_at IS NULL;
+
+-- name: claim_test
+UPDATE webhook SET test_due_at = clock_timestamp() + make_interval(secs => %(seconds)s) WHERE id = %(webhook)s;
+
+-- name: end_test
+-- Zero rows: it was ended before, or another has been asked for since.
+UPDATE webhook SET test_at = NULL, test_due_at = NULL
+WHERE id = %(webhook)s AND test_at = to_timestamp(%(test_at)s::float8);
 
 -- name: claim_webhook
 -- Nobody else posts for it until `seconds` have passed, unless it is confirmed before.

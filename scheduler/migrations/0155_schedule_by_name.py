@@ -1,0 +1,14 @@
+"""The index that finds a schedule by the beginning of its name."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("scheduler", "0130_saved_filters")]
+
+    operations = [
+        migrations.AddIndex(
+            model_name="schedule",
+            index=models.Index(fields=["name"], name="schedule_by_name", opclasses=["varchar_pattern_ops"]),
+        ),
+    ]
