@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, Final
 
@@ -77,6 +77,28 @@ def pause_pool(name: str, *, for_s: float | None = None, actor: str, reason: str
             after = {"paused": True} if for_s is None else {"paused": True, "for_s": for_s}
             record(author, "pool.pause", f"pool:{name}", before={"paused": False}, after=after)
         return load_pool(name)
+
+
+@again
+def pause_pools(
+    names: Sequence[str], *, for_s: float | None = None, actor: str, reason: str, source: str = "ui"
+) -> list[str]:
+    """Pause all of these, or none; those that were not paused before. Raises as `pause_pool`."""
+    with transaction.atomic():
+        running = [name for name in sorted(set(names)) if load_pool(name).paused_at is None]
+        for name in running:
+            pause_pool(name, for_s=for_s, actor=actor, reason=reason, source=source)
+    return running
+
+
+@again
+def resume_pools(names: Sequence[str], *, actor: str, reason: str = "", source: str = "ui") -> list[str]:
+    """Resume all of these, or none; those that were paused before. Raises NotFound."""
+    with transaction.atomic():
+        paused = [name for name in sorted(set(names)) if load_pool(name).paused_at is not None]
+        for name in paused:
+            resume_pool(name, actor=actor, reason=reason, source=source)
+    return paused
 
 
 @again

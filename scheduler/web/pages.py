@@ -33,7 +33,8 @@ def overview(request: HttpRequest) -> HttpResponse:
 @needs(VIEW_CONSOLE)
 def pools(request: HttpRequest) -> HttpResponse:
     """Every pool, trouble first."""
-    return page(request, "ops/page.html", title="Pools", nav="pools", live=Key("pools"))
+    may_operate = request.user.has_perm(OPERATE_POOL)
+    return page(request, "ops/pools.html", title="Pools", nav="pools", live=Key("pools"), may_operate=may_operate)
 
 
 @require_safe

@@ -20,6 +20,7 @@ from scheduler.web import (
     pages,
     pool_actions,
     pool_edit,
+    pools_together,
     resource_actions,
     resource_page,
     run_actions,
@@ -52,6 +53,9 @@ app_name = "ops"
 urlpatterns = [
     path("", pages.overview, name="overview"),
     path("pools/", pages.pools, name="pools"),
+    path("several-pools/", pools_together.choose, name="pools-together"),
+    path("several-pools/pause/", pools_together.pause, name="pools-pause"),
+    path("several-pools/resume/", pools_together.resume, name="pools-resume"),
     path("pools/<str:name>/", pages.pool, name="pool"),
     path("pools/<str:name>/pause/", pool_actions.pause, name="pool-pause"),
     path("pools/<str:name>/resume/", pool_actions.resume, name="pool-resume"),

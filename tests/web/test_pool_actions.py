@@ -97,3 +97,41 @@ def test_a_reason_is_text_and_bounded(signed_in: SignIn, llm: Pool, snapshot: Sn
     assert "<script>alert" not in html
     assert "&lt;script&gt;alert(1)" in html
     assert len(paused_for(client) or "") == 200
+
+
+def test_several_pools_are_paused_by_kind_all_or_none_and_one_undo_takes_it_back(
+    signed_in: SignIn, llm: Pool, snapshot: Snapshot
+) -> None:
+    client = signed_in("operator")
+    for name in "embed", "chat":
+        Pool.objects.create(name=name, executor="llm")
+    Pool.objects.create(name="mail", executor="http")
+    page = client.get("/ops/several-pools/").content.decode()
+    assert 'name="kind" value="http"' in page
+    assert 'name="pool" value="embed"' in page
+
+    def paused() -> list[str]:
+        return sorted(Pool.objects.filter(paused_at__isnull=False).values_list("name", flat=True))
+
+    client.post(PAUSE, {"reason": "before"})
+    for form, said in (
+        ({"reason": "x"}, "Tick the pools that you mean"),
+        ({"kind": "llm", "reason": " "}, "Say why"),
+        ({"pool": ["embed", "nope"], "reason": "x"}, "Nothing was changed."),
+    ):
+        refused = client.post("/ops/several-pools/pause/", form)
+        assert refused.status_code == 422
+        assert said in refused.content.decode()
+    assert paused() == ["llm"]
+    assert (
+        client.post("/ops/several-pools/pause/", {"kind": "llm", "reason": "outage", "for_s": "900"}).status_code == 303
+    )
+    assert paused() == ["chat", "embed", "llm"]
+    assert Pool.objects.get(name="chat").resume_at is not None
+    html = client.get("/ops/several-pools/").content.decode()
+    assert "Paused 2 pools: chat, embed." in html
+    names = re.search(r'name="names" value="([^"]*)"', html)
+    assert names
+    client.post("/ops/several-pools/resume/", {"names": names[1].replace("\n", "\r\n"), "reason": "undo"})
+    assert paused() == ["llm"]
+    assert AuditEvent.objects.filter(action="pool.pause", reason="outage").count() == 2
