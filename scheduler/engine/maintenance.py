@@ -14,6 +14,7 @@ from scheduler.services.autoscale import autoscale
 from scheduler.services.budgets import follow_burn
 from scheduler.services.dead import fold_dead
 from scheduler.services.graphs import tend
+from scheduler.services.history import sample_history
 from scheduler.services.missing import end_overdue_blocked
 from scheduler.services.pools import end_pauses
 from scheduler.services.routing import reroute
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 VACUUM_EVERY_ROUNDS: Final = 1
 SWEEP_EVERY_ROUNDS: Final = 30
+SAMPLE_EVERY_ROUNDS: Final = 15
 ROUNDS_PER_TERM: Final = 3
 """A leader renews its term this often before it would end."""
 
@@ -122,6 +124,12 @@ class Maintenance:
         self._counted = await self._db.call(
             take_snapshot, self._counted, self._engine.holds, interval_s=interval_s, pace=pace
         )
+        await self._now_and_then()
+
+    async def _now_and_then(self) -> None:
+        """What need not be done every second."""
+        if self._rounds % SAMPLE_EVERY_ROUNDS == 0:
+            await self._db.call(sample_history)
         if self._rounds % VACUUM_EVERY_ROUNDS == 0:
             await self._db.call(vacuum)
         if self._rounds % SWEEP_EVERY_ROUNDS == 0:

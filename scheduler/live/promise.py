@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from scheduler.live import wording
 from scheduler.live.board import CLASSES, Board, PoolView, element_id
 from scheduler.live.rows import Chip
 from scheduler.live.standing import Standing, standing
+from scheduler.policy.calibration import Band
+from scheduler.policy.chance import chance_within
 
 BEYOND: Final = "over 15 min"
+_SURE: Final = 0.95
 CHIPS: Final = {
     Standing.MISSED: Chip("cross", "Missed", "bad"),
     Standing.WILL_MISS: Chip("cross", "Will miss", "bad"),
@@ -38,6 +42,7 @@ class PromiseRow:
     target: str
     wait: str
     oldest: str
+    chance: str
     cause: str
     resource: str | None
 
@@ -54,7 +59,7 @@ class PromiseRow:
     @property
     def ids(self) -> dict[str, str]:
         """The id of each live cell."""
-        return {cell: f"{self.row_id}-{cell}" for cell in ("state", "target", "wait", "oldest", "cause")}
+        return {cell: f"{self.row_id}-{cell}" for cell in ("state", "target", "wait", "oldest", "chance", "cause")}
 
 
 def promise_rows(board: Board) -> list[PromiseRow]:
@@ -78,6 +83,7 @@ def _row(pool: PoolView, cls: str) -> PromiseRow:
         target=wording.duration(target_s) if target_s is not None else wording.NONE,
         wait=foreseen(pool, cls),
         oldest=wording.duration(oldest_s) if oldest_s is not None else "nothing waits",
+        chance=_chance(pool, cls),
         cause=bound.text if bound else wording.NONE,
         resource=bound.resource if bound else None,
     )
@@ -93,6 +99,18 @@ def foreseen(pool: PoolView, cls: str) -> str:
     if p50_s is None:
         return BEYOND
     return f"{wording.glance(p50_s)} to {BEYOND if p90_s is None else wording.glance(p90_s)}"
+
+
+def _chance(pool: PoolView, cls: str) -> str:
+    """How likely a task that is submitted now is to be in time, in steps of 5 % so that it does not jitter."""
+    target_s, foretold = pool.slo.get(cls), (pool.forecast or {}).get(cls)
+    if target_s is None or foretold is None:
+        return wording.NONE
+    p50_s, p90_s = (inf if seconds is None else seconds for seconds in foretold)
+    chance = chance_within(Band(p50_s, p90_s), target_s)
+    if chance >= _SURE:
+        return "over 95 %"
+    return "under 5 %" if chance < 1 - _SURE else f"{round(chance * 20) * 5} %"
 
 
 def summary(rows: Sequence[PromiseRow]) -> str:

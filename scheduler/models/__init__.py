@@ -15,6 +15,7 @@ from scheduler.models.events import Event, EventFresh, EventListener, EventMark,
 from scheduler.models.fairness import ClassCredit, FairClock, FairCounter
 from scheduler.models.forecasts import ForecastLog, ForecastState, LearnedDuration, Snapshot
 from scheduler.models.graphs import TaskEdge, TaskGroup
+from scheduler.models.history import HistorySample
 from scheduler.models.limits import Demand, Resource, ResourceState, SetAside
 from scheduler.models.money import Alert, Budget, BurnMark, LedgerEntry, Price, SpendingDay, SpendingMark, TopUp
 from scheduler.models.operations import Operation, OperationItem
@@ -53,6 +54,7 @@ __all__ = [
     "FoldMark",
     "ForecastLog",
     "ForecastState",
+    "HistorySample",
     "IdempotencyRecord",
     "KillEpoch",
     "Leader",

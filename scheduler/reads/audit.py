@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.errors import FieldError, NotFound, Refused
+from scheduler.reads.turning import turn
 from scheduler.store import audit as store
 from scheduler.store.audit import SOURCES, AuditFilter, AuditRow
 
@@ -37,16 +38,14 @@ def list_events(wanted: AuditFilter, *, cursor: str | None, rows_max: int) -> Au
     _check(wanted)
     newer, event = _read(cursor)
     if newer and event is not None:
-        # One more than asked for tells whether there is a next page.
         rows = store.load_newer(wanted, cursor=event, rows_max=rows_max + 1)
-        shown, more_newer, more_older = rows[-rows_max:], len(rows) > rows_max, True
     else:
         rows = store.load_older(wanted, cursor=event, rows_max=rows_max + 1)
-        shown, more_newer, more_older = rows[:rows_max], event is not None, len(rows) > rows_max
+    page = turn(rows, rows_max=rows_max, back=newer and event is not None, first=event is None)
     return AuditPage(
-        tuple(shown),
-        older=str(shown[-1].id) if shown and more_older else None,
-        newer=f"-{shown[0].id}" if shown and more_newer else None,
+        page.rows,
+        older=None if page.older is None else str(page.older.id),
+        newer=None if page.newer is None else f"-{page.newer.id}",
     )
 
 

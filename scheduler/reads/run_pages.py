@@ -13,6 +13,7 @@ from scheduler.policy.runs import RunState
 from scheduler.policy.types import RunId, TaskId
 from scheduler.reads.runs import RunDetail, run_detail
 from scheduler.reads.tenants import tenant_to_show
+from scheduler.reads.turning import turn
 from scheduler.reads.why import Explanation, why
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import kills as kill_store
@@ -72,12 +73,9 @@ def list_page(wanted: Wanted, *, below: int | None = None, above: int | None = N
         older=not back,
         rows_max=ROWS + 1,
     )
-    more = len(ids) > ROWS
-    page = (ids[1:] if back else ids[:-1]) if more else ids
-    older = page[-1] if page and (back or more) else None
-    newer = page[0] if page and (more if back else below is not None) else None
-    runs = run_store.load(page, tenant=None) if page else []
-    return Page(runs, store.load_progress(page) if page else {}, older, newer)
+    page = turn(ids, rows_max=ROWS, back=back, first=below is None)
+    runs = run_store.load(page.rows, tenant=None) if page.rows else []
+    return Page(runs, store.load_progress(page.rows) if page.rows else {}, page.older, page.newer)
 
 
 def figures() -> Figures:

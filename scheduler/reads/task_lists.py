@@ -6,11 +6,13 @@ from there when asked.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from scheduler.policy.filters import Filter, FilterFault, parse_filter, refusal
 from scheduler.policy.types import TaskId, TenantId
+from scheduler.reads.turning import turn
 from scheduler.store import dead as dead_store
 from scheduler.store import filters as store
 from scheduler.store.dead import ListedRow
@@ -79,9 +81,9 @@ def find_page(
     if newer is not None:
         found = store.find(search, bound=newer, back=True, look_max=_look_max(search), rows_max=PAGE_ROWS + 1)
         if len(found) > PAGE_ROWS:
-            shown = found[PAGE_ROWS - 1 :: -1]
-            places = shown[-1].place, shown[0].place
-            return FoundPage(_rows(shown), *places, stopped=False, as_of=now, count=_count(search), top=shown[0].place)
+            page = turn(found[::-1], rows_max=PAGE_ROWS, back=True, first=False)
+            places = page.rows[-1].place, page.rows[0].place
+            return FoundPage(_rows(page.rows), *places, stopped=False, as_of=now, count=_count(search), top=places[1])
         older = None  # Whoever comes to the top sees the newest page whole.
     return _plain_page(search, older, now) if search.is_plain else _picked_page(search, older, now)
 
@@ -89,10 +91,11 @@ def find_page(
 def _plain_page(search: Search, older: int | None, now: float) -> FoundPage:
     """A page on a walk of which everything matches."""
     found = store.find(search, bound=older, back=False, look_max=LOOK_MAX, rows_max=PAGE_ROWS + 1)
-    shown, is_full = found[:PAGE_ROWS], len(found) > PAGE_ROWS
-    count = FoundCount(len(shown)) if older is None and not is_full else _count(search)
-    beyond = shown[-1].place if is_full else None
-    return FoundPage(_rows(shown), beyond, _above(shown, older), stopped=False, as_of=now, count=count, top=_top(shown))
+    page = turn(found, rows_max=PAGE_ROWS, back=False, first=older is None)
+    count = FoundCount(len(page.rows)) if older is None and page.older is None else _count(search)
+    beyond = None if page.older is None else page.older.place
+    above = _above(page.rows, older)
+    return FoundPage(_rows(page.rows), beyond, above, stopped=False, as_of=now, count=count, top=_top(page.rows))
 
 
 def _picked_page(search: Search, older: int | None, now: float) -> FoundPage:
@@ -107,13 +110,13 @@ def _picked_page(search: Search, older: int | None, now: float) -> FoundPage:
     )
 
 
-def _above(shown: list[Place], older: int | None) -> int | None:
+def _above(shown: Sequence[Place], older: int | None) -> int | None:
     if older is None:
         return None
     return shown[0].place if shown else older - 1
 
 
-def _top(shown: list[Place]) -> int:
+def _top(shown: Sequence[Place]) -> int:
     return shown[0].place if shown else 0
 
 
@@ -176,5 +179,5 @@ def _search(wanted: Filter, tenant: TenantId | None, now: float) -> Search:
     return search
 
 
-def _rows(places: list[Place]) -> tuple[ListedRow, ...]:
+def _rows(places: Sequence[Place]) -> tuple[ListedRow, ...]:
     return tuple(dead_store.load_listed([place.task for place in places]))

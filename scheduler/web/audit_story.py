@@ -46,6 +46,7 @@ _DONE: Final = {
     "rotate": "gave a new secret to",
     "run": "ran",
     "save": "saved",
+    "test": "tested",
 }
 _PAGES: Final = {
     "pool": ("ops:pool", "name"),

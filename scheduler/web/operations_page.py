@@ -102,7 +102,16 @@ def confirm(request: HttpRequest) -> HttpResponse:
     try:
         found = preview_operation(kind, read_filter(text), None)
     except Refused as refusal:
-        return missing(request, f"This is no filter. {refusal.detail}")
+        return page(
+            request,
+            "ops/operation_refused.html",
+            title=kind.value.capitalize(),
+            nav="operations",
+            status=422,
+            kind=kind.value,
+            text=text,
+            fault=refusal.detail,
+        )
     return confirm_page(request, found, {"key": str(uuid.uuid4())})
 
 

@@ -14,11 +14,13 @@ from scheduler.live import wording
 from scheduler.live.frames import Key
 from scheduler.live.newest import newest
 from scheduler.policy.runs import KillScope
+from scheduler.reads.history import last_hour
 from scheduler.reads.pool_why import longest_waiting
 from scheduler.reads.pools import RUNNING_SHOWN_MAX, pool_detail, running_now
 from scheduler.reads.runs import kills_in_force
 from scheduler.web import times
 from scheduler.web.access import OPERATE_POOL, OPERATE_RUN, VIEW_CONSOLE, needs
+from scheduler.web.history_chart import OLDEST, WAITING, hour_charts, hour_table
 from scheduler.web.shell import missing, page
 
 
@@ -61,6 +63,9 @@ PAUSES: Final = (
 """How long a pause may be said to last, in seconds."""
 
 
+POOL_HOUR: Final = (WAITING, OLDEST)
+
+
 def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str = "", fault: str = "") -> HttpResponse:
     """The page of a pool, after a refused action with the input kept and the fault beside it."""
     try:
@@ -68,6 +73,7 @@ def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str
     except NotFound:
         return no_such_pool(request, name)
     now = running_now(detail.name)
+    hour = last_hour("pool", detail.name)
     return page(
         request,
         "ops/pool.html",
@@ -81,6 +87,8 @@ def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str
         running_max=RUNNING_SHOWN_MAX,
         looked=times.clock(now.as_of),
         looked_machine=wording.machine(now.as_of),
+        hour_charts=hour_charts(hour, POOL_HOUR),
+        hour_table=hour_table(hour, POOL_HOUR),
         killed=next((k for k in kills_in_force() if (k.scope, k.name) == (KillScope.POOL, detail.name)), None),
         resumes=times.day_and_clock(detail.pause.resumes_at) if detail.pause and detail.pause.resumes_at else "",
         pauses=PAUSES,

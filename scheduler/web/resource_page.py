@@ -15,11 +15,13 @@ from scheduler.live import wording
 from scheduler.live.frames import Key
 from scheduler.live.newest import newest
 from scheduler.policy.types import ResourceKind
+from scheduler.reads.history import last_hour
 from scheduler.reads.resources import HOLDERS_MAX, ResourceDetail, resource_detail, resource_use
 from scheduler.web import times
 from scheduler.web.access import EDIT_RESOURCE, VIEW_CONSOLE, needs
 from scheduler.web.edit_sheet import SettingRow, Sheet, sheet_page
 from scheduler.web.effects import Effect
+from scheduler.web.history_chart import USED, WAITING, hour_charts, hour_table
 from scheduler.web.limit_form import CLASSES, ceiling_fields, fields_of, figure_text, percent_text
 from scheduler.web.shell import missing, page
 
@@ -41,6 +43,9 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
     return edit_page(request, name)
 
 
+LIMIT_HOUR: Final = (USED, WAITING)
+
+
 def resource_page(
     request: HttpRequest, name: str, *, status: int = 200, reason: str = "", fault: str = ""
 ) -> HttpResponse:
@@ -50,6 +55,7 @@ def resource_page(
     except NotFound:
         return no_such_resource(request, name)
     use = resource_use(detail)
+    hour = last_hour("limit", detail.name)
     waiters = [
         {"pool": each.pool, "cls": each.priority.label, "number": each.number, "share": _share(each.number, detail)}
         for each in use.waiters
@@ -68,6 +74,8 @@ def resource_page(
         holders=[_holder(each, use.as_of) for each in use.holders],
         holders_max=HOLDERS_MAX,
         holders_say=_holders_say(detail, [use.as_of - each.since for each in use.holders]),
+        hour_charts=hour_charts(hour, LIMIT_HOUR),
+        hour_table=hour_table(hour, LIMIT_HOUR),
         looked=times.clock(use.as_of),
         looked_machine=wording.machine(use.as_of),
         breaker_open=detail.breaker_state.value != "closed",

@@ -27,6 +27,10 @@ from scheduler.web.fields import Field, with_faults
 from scheduler.web.shell import page
 
 CHOICES_MAX: Final = 500
+APART: Final = 1.25
+"""Waits whose ninetieth percentiles differ by more than this factor have a trend."""
+SHORT_S: Final = 1.0
+"""Waits that short have none worth a word."""
 _CALIBRATED: Final = 0.9
 _SLACK: Final = 0.05
 
@@ -42,6 +46,7 @@ class SeenRow:
     hour: str
     hour_note: str
     kept: str
+    trend: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,19 @@ def _seen(each: Observed) -> SeenRow:
         _p90(each.p90_s, each.starts),
         wording.plural(each.starts, "start"),
         wording.NONE if each.kept is None else wording.percent(each.kept / each.starts),
+        _trend(each),
     )
+
+
+def _trend(each: Observed) -> str:
+    """Whether waits of the last minutes are like those of the hour; nothing is said of which too little is known."""
+    if each.recent_p90_s is None or each.p90_s is None or min(each.recent, each.starts) < STARTS_MIN:
+        return wording.NONE
+    if max(each.recent_p90_s, each.p90_s) < SHORT_S:
+        return "steady"
+    if each.recent_p90_s > each.p90_s * APART:
+        return "worsening"
+    return "improving" if each.recent_p90_s * APART < each.p90_s else "steady"
 
 
 def _p90(seconds: float | None, starts: int) -> str:

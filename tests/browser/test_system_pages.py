@@ -6,14 +6,24 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from scheduler.models import ApiToken
+from scheduler.models import ApiToken, Webhook
 from scheduler.services.changes import Author, record
 from scheduler.services.tokens import create_token
+from scheduler.services.webhooks import add_webhook
+from scheduler.services.webhooks import test_webhook as ask_for_a_test
 from tests.browser.conftest import OpenPage
 from tests.browser.test_look import SCHEMES, SIZES, violations
 from tests.browser.world import World
 
-PATHS = ("/ops/audit/", "/ops/settings/", "/ops/settings/tokens/", "/ops/settings/webhooks/")
+PATHS = (
+    "/ops/audit/",
+    "/ops/settings/",
+    "/ops/settings/tokens/",
+    "/ops/settings/webhooks/",
+    "/ops/schedules/new/",
+    "/ops/several-pools/",
+    "/ops/search/?q=llm",
+)
 
 
 def some_changes() -> None:
@@ -21,6 +31,13 @@ def some_changes() -> None:
     record(Author("ada", "ui", "black friday"), "pool.edit", "pool:llm", **said)
     record(Author("x" * 200, "api", "y" * 500), "pool.edit", f"pool:{'z' * 64}", after={"config": {"k": "v" * 400}})
     create_token(scopes=["read", "submit"], name="nightly", actor="ada")
+
+
+def a_webhook_under_test() -> int:
+    author = Author("ada", "ui")
+    hook = add_webhook(None, "https://hooks.example.org/" + "x" * 80, ("alert",), author).webhook.id
+    ask_for_a_test(hook, None, author)
+    return hook
 
 
 def looks_right(page: Page) -> None:
@@ -35,8 +52,9 @@ def looks_right(page: Page) -> None:
 def test_every_page_is_accessible_and_fits(open_page: OpenPage, world: World) -> None:
     world.snapshot()
     world.do(some_changes)
+    hook = world.do(a_webhook_under_test)
     page = open_page(PATHS[0], "admin")
-    for path in PATHS:
+    for path in (*PATHS, f"/ops/settings/webhooks/{hook}/"):
         page.goto(path)
         looks_right(page)
     page.goto(PATHS[0])
@@ -44,6 +62,7 @@ def test_every_page_is_accessible_and_fits(open_page: OpenPage, world: World) ->
     expect(page.locator("h1")).to_contain_text("Entry")
     looks_right(page)
     world.do(lambda: ApiToken.objects.all().delete())
+    world.do(lambda: Webhook.objects.all().delete())
 
 
 def test_a_token_is_made_and_revoked_without_a_script_or_a_mouse(open_page: OpenPage, world: World) -> None:

@@ -39,6 +39,20 @@ def test_what_happened_goes_before_what_is_foreseen(changes: dict[str, Any], wor
     assert (row.chip.word, row.wait) == (word, wait)
 
 
+@pytest.mark.parametrize(
+    ("changes", "chance"),
+    [
+        ({}, "over 95 %"),
+        ({"forecast": {"high": {"p50_s": 5.0, "p90_s": 9.0}}}, "50 %"),
+        ({"forecast": {"high": {"p50_s": 50.0, "p90_s": 90.0}}}, "under 5 %"),
+        ({"forecast": None}, "—"),
+        ({"slo": {}}, "—"),
+    ],
+)
+def test_how_likely_it_is_in_time_is_said_only_where_it_is_known(changes: dict[str, Any], chance: str) -> None:
+    assert promise_rows(board(**changes))[0].chance == chance
+
+
 def test_the_worst_comes_first_with_its_cause() -> None:
     bound = {"code": "resource", "resource": "openai", "text": "openai is short"}
     slo = {"critical": 9.0, "high": 5.0}

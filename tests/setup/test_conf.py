@@ -39,6 +39,24 @@ def test_the_documented_defaults(tmp_path: Path) -> None:
     assert (config.snapshot_interval_s, config.shutdown_grace_s, config.wait_timeout_max_s) == (1.0, 5.0, 60.0)
 
 
+@pytest.mark.parametrize(
+    ("environ", "word"),
+    [
+        ({}, "demo"),
+        ({"DEMO": "0"}, "local"),
+        (EXTERNAL, "production"),
+        ({**EXTERNAL, "CRONOQ_ENVIRONMENT": " staging "}, "staging"),
+    ],
+)
+def test_where_it_is(tmp_path: Path, environ: dict[str, str], word: str) -> None:
+    assert load(tmp_path, **environ).environment == word
+
+
+def test_an_environment_is_one_short_word(tmp_path: Path) -> None:
+    with pytest.raises(conf.ConfigurationError, match="CRONOQ_ENVIRONMENT"):
+        load(tmp_path, CRONOQ_ENVIRONMENT="x" * 21)
+
+
 def test_origins_follow_the_port(tmp_path: Path) -> None:
     assert load(tmp_path, PORT="8123").origins[0] == "http://127.0.0.1:8123"
 

@@ -218,6 +218,15 @@ def test_a_role_is_looked_at_and_another_group_changed(root: Client) -> None:
     assert AuditEvent.objects.get().after == {"permissions": ["operate_pool"]}
 
 
+def test_every_page_is_under_the_strict_policy(root: Client) -> None:
+    make_tenant("t")
+    for model in ASKS:
+        policy = root.get(address(model, "changelist")).headers["Content-Security-Policy"]
+        assert policy == root.get("/ops/sign-in/").headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+
+
 def test_lists_cost_no_count_of_everything(root: Client, django_assert_max_num_queries: Any) -> None:
     for n in range(3):
         make_tenant(f"t{n}")

@@ -50,7 +50,9 @@ def test_ticked_tasks_become_an_operation_on_exactly_those(operator: Client, acm
     assert operator.post("/ops/operations/start/", form | {"reason": "wrong ones"}).status_code == 303
     assert Operation.objects.get().filter == f"state:waiting,running task:{first},{third}"
     assert "No task is ticked" in text_of(operator, "/ops/operations/new/?kind=cancel", 404)
-    assert "This is no filter" in text_of(operator, "/ops/operations/new/?kind=cancel&task=x", 404)
+    refused = text_of(operator, "/ops/operations/new/?kind=cancel&task=x", 422)
+    assert "Nothing was done" in refused
+    assert 'value="task:x"' in refused
 
 
 def test_who_may_only_look_sees_nothing_to_tick(signed_in: SignIn, acme: TenantId, pool: PoolId) -> None:
