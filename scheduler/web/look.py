@@ -25,6 +25,8 @@ THEMES: Final = ("system", "light", "dark")
 DENSITIES: Final = ("comfortable", "compact")
 PACES: Final = ("1", "5", "15", "off")
 """How often the numbers of an open page move, in seconds."""
+COLUMNS: Final = ("pool", "tenant", "class", "attempts", "age", "cost")
+"""What lists of tasks show of each beside its number and state, unless it is hidden."""
 LISTS: Final = ("tasks", "dead")
 """The lists that may begin with a filter of one's own."""
 _YEAR_S: Final = 365 * 24 * 3600
@@ -39,16 +41,23 @@ class Look:
     density: str = "comfortable"
     pace: str = "1"
     zone: str = UTC_NAME
+    hidden: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of lists of tasks that are shown."""
+        return tuple(name for name in COLUMNS if name not in self.hidden)
 
     def text(self) -> str:
         """As kept in the cookie."""
-        return f"{self.theme}.{'keys' if self.shortcuts else 'nokeys'}.{self.density}.{self.pace}.{self.zone}"
+        keys = "keys" if self.shortcuts else "nokeys"
+        return f"{self.theme}.{keys}.{self.density}.{self.pace}.{self.zone}.{'-'.join(self.hidden)}"
 
 
 def look_of(request: HttpRequest) -> Look:
     """The look this browser asked for; anything unreadable is the default."""
-    theme, keys, density, pace, zone, *_ = [*request.COOKIES.get(COOKIE, "").split("."), "", "", "", "", ""]
-    return _moved(Look(), {"theme": theme, "shortcuts": keys, "density": density, "pace": pace, "zone": zone})
+    names = ("theme", "shortcuts", "density", "pace", "zone", "hidden")
+    return _moved(Look(), dict(zip(names, request.COOKIES.get(COOKIE, "").split("."), strict=False)))
 
 
 def _moved(before: Look, asked: Mapping[str, str]) -> Look:
@@ -57,8 +66,11 @@ def _moved(before: Look, asked: Mapping[str, str]) -> Look:
     changes = {name: asked[name] for name, words in known.items() if asked.get(name) in words}
     if zone_named(asked.get("zone", "")) is not None:
         changes["zone"] = asked["zone"]
+    hidden = before.hidden
+    if "hidden" in asked:
+        hidden = tuple(name for name in COLUMNS if name in asked["hidden"].split("-"))
     keys = {"on": True, "keys": True, "off": False, "nokeys": False}.get(asked.get("shortcuts", ""), before.shortcuts)
-    return replace(before, shortcuts=keys, **changes)
+    return replace(before, shortcuts=keys, hidden=hidden, **changes)
 
 
 def zone_of(request: HttpRequest) -> tzinfo:

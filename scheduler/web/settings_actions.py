@@ -16,7 +16,7 @@ from scheduler.services.idempotency import Answer, once
 from scheduler.services.tokens import NewToken, create_token, revoke_token
 from scheduler.web.access import EDIT_ACCESS, VIEW_CONSOLE, needs
 from scheduler.web.acting import actor_of, done, reason_of
-from scheduler.web.look import LISTS, keep_first_filters, keep_look
+from scheduler.web.look import COLUMNS, LISTS, keep_first_filters, keep_look
 from scheduler.web.settings_page import settings_form, tokens_page
 from scheduler.web.times import zone_named
 from scheduler.web.toast import Toast
@@ -46,7 +46,8 @@ def own(request: HttpRequest) -> HttpResponse:
     if errors:
         return settings_form(request, status=422, errors=errors)
     response = done(request, reverse("ops:settings"), Toast("Kept for this browser."))
-    keep_look(request, response, {"zone": zone})
+    shown = request.POST.getlist("column")
+    keep_look(request, response, {"zone": zone, "hidden": "-".join(name for name in COLUMNS if name not in shown)})
     keep_first_filters(request, response, filters)
     return response
 

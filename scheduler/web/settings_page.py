@@ -18,7 +18,7 @@ from scheduler.reads.tokens import TokenEntry, list_tokens
 from scheduler.web import times
 from scheduler.web.access import EDIT_ACCESS, VIEW_CONSOLE, needs
 from scheduler.web.fields import Field, with_faults
-from scheduler.web.look import DENSITIES, LISTS, PACES, first_filters, look_of
+from scheduler.web.look import COLUMNS, DENSITIES, LISTS, PACES, first_filters, look_of
 from scheduler.web.shell import page
 from scheduler.web.task_story import Chip, When
 
@@ -59,6 +59,7 @@ def settings_form(request: HttpRequest, *, status: int = 200, errors: Sequence[F
     first = first_filters(request)
     value = {"zone": look_of(request).zone, **{name: first.get(name, "") for name in LISTS}}
     value |= {name: request.POST[name].strip() for name in value if name in request.POST}
+    shown = request.POST.getlist("column") if errors else look_of(request).columns
     filter_help = "As in the list’s own filter. Left empty, everything."
     spelled = {"maxlength": "300", "spellcheck": "false", "autocapitalize": "none"}
     fields, _ = with_faults(
@@ -84,6 +85,7 @@ def settings_form(request: HttpRequest, *, status: int = 200, errors: Sequence[F
         status=status,
         fields=fields,
         zones=times.COMMON,
+        columns=[(name, name in shown) for name in COLUMNS],
         densities=DENSITIES,
         paces=PACES,
         may_edit_access=request.user.has_perm(EDIT_ACCESS),

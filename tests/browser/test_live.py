@@ -166,6 +166,20 @@ def test_a_hidden_tab_is_quiet(open_page: OpenPage, world: World) -> None:
     waiting(page, "2")
 
 
+def test_a_slower_pace_rests_between_looks(open_page: OpenPage, world: World) -> None:
+    world.waiting(1)
+    look = {"name": "cronoq_look", "value": "system.keys.comfortable.5.UTC", "url": world.url}
+    page = open_page(before=lambda page: page.context.add_cookies([look]))
+    pill(page, "Live 5 s")
+    sent: list[str] = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda payload: sent.append(str(payload))))
+    page.reload()
+    wait_until(lambda: page.evaluate("1") == 1 and any("pause" in each for each in sent), what="a rest")
+    world.waiting(2)
+    waiting(page, "2")
+    assert any("resume" in each for each in sent)
+
+
 def test_a_silent_engine_makes_the_numbers_stale(open_page: OpenPage, world: World) -> None:
     world.waiting(1)
     page = open_page()

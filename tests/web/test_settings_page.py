@@ -15,7 +15,7 @@ from scheduler.services.changes import Author
 from scheduler.services.delivering import Attempted, delivered, next_stretch
 from scheduler.services.tokens import authenticate, create_token, forget_tokens
 from scheduler.services.webhooks import add_webhook
-from tests.support.work import make_tenant
+from tests.support.work import make_pool, make_tenant, submit_tasks
 from tests.web.conftest import SignIn, WithPermissions
 
 TOKENS, HOOKS = "/ops/settings/tokens/", "/ops/settings/webhooks/"
@@ -226,7 +226,7 @@ def test_a_webhook_is_tested_and_its_result_shown(keeper: Client) -> None:
     assert keeper.post(f"{HOOKS}999/test/").status_code == 404
 
 
-def own(client: Client, **values: str) -> Any:
+def own(client: Client, **values: str | list[str]) -> Any:
     return client.post("/ops/settings/own/", {"zone": "UTC", "tasks": "", "dead": "", **values})
 
 
@@ -263,6 +263,22 @@ def test_lists_begin_with_ones_own_filter(keeper: Client) -> None:
     assert refused.status_code == 422
     assert "There is no key" in refused.content.decode()
     assert own(keeper, dead="x" * 301).status_code == 422
+
+
+def test_lists_of_tasks_show_the_columns_that_were_chosen(keeper: Client) -> None:
+    make_pool("p")
+    submit_tasks(make_tenant("globex"), pool="p")
+    every = ["Pool", "Tenant", "Class", "Attempts", "Age", "Cost"]
+
+    def columns() -> list[str]:
+        html = keeper.get("/ops/tasks/").content.decode()
+        return [name for name in every if f"{name}</th>" in html and f'data-label="{name}"' in html]
+
+    assert columns() == every
+    own(keeper, column=["pool", "age"])
+    assert columns() == ["Pool", "Age"]
+    keeper.post("/ops/look/", {"density": "compact"})
+    assert columns() == ["Pool", "Age"]
 
 
 def test_the_pace_is_kept_beside_the_rest_of_the_look(keeper: Client) -> None:
