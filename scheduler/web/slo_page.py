@@ -105,7 +105,7 @@ def _seen(each: Observed) -> SeenRow:
 
 def _trend(each: Observed) -> str:
     """Whether waits of the last minutes are like those of the hour; nothing is said of which too little is known."""
-    if each.recent_p90_s is None or each.p90_s is None or min(each.recent, each.starts) < STARTS_MIN:
+    if each.recent_p90_s is None or min(each.recent, each.starts) < STARTS_MIN:
         return wording.NONE
     if max(each.recent_p90_s, each.p90_s) < SHORT_S:
         return "steady"
