@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from scheduler.store import dispatch
 from scheduler.store import history as store
 from scheduler.store.history import Sample
 
@@ -24,7 +23,6 @@ class LastHour:
     samples: Sequence[Sample]
 
 
-def last_hour(kind: Literal["pool", "limit"], name: str) -> LastHour:
-    """The samples of one pool or limit; none for one that nobody knows."""
-    now = dispatch.load_now()
+def last_hour(kind: Literal["pool", "limit"], name: str, *, now: float) -> LastHour:
+    """The samples of one pool or limit up to now, by the database's clock; none for one that nobody knows."""
     return LastHour(now, store.load(kind, name, since=now - SPAN_S, rows_max=ROWS_MAX))

@@ -73,7 +73,7 @@ def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str
     except NotFound:
         return no_such_pool(request, name)
     now = running_now(detail.name)
-    hour = last_hour("pool", detail.name)
+    hour = last_hour("pool", detail.name, now=now.as_of)
     return page(
         request,
         "ops/pool.html",

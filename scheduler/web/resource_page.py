@@ -55,7 +55,7 @@ def resource_page(
     except NotFound:
         return no_such_resource(request, name)
     use = resource_use(detail)
-    hour = last_hour("limit", detail.name)
+    hour = last_hour("limit", detail.name, now=use.as_of)
     waiters = [
         {"pool": each.pool, "cls": each.priority.label, "number": each.number, "share": _share(each.number, detail)}
         for each in use.waiters

@@ -96,11 +96,11 @@ def test_a_search_costs_the_same_however_much_is_found(client: Client, task: Tas
 @pytest.mark.parametrize(
     ("name", "values", "indexes"),
     [
-        ("numbered", {"number": 1, "tenant": None}, ["task_pkey", "run_pkey", "schedule_pkey", "task_group_pkey"]),
+        ("numbered", {"number": 1, "tenant": None}, ["task_pkey", "task_group_pkey"]),
         (
             "keyed",
             {"text": "k", "tenant": None, "tenants_max": 10, "rows_max": 10},
-            ["task_key_per_tenant", "run_key_per_tenant", "task_group_per_tenant"],
+            ["task_key_per_tenant", "task_group_per_tenant"],
         ),
         ("named", {"prefix": "a%", "tenant": None, "rows_max": 10}, ["schedule_by_name"]),
     ],
