@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduler", "0130_saved_filters")]
+    dependencies = [("scheduler", "0170_small_tables_keep_their_size")]
 
     operations = [
         migrations.AddIndex(
