@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from channels.db import database_sync_to_async
 from django.conf import settings
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.sessions.models import Session
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from scheduler.consumers.access import Verdict, Watch, verdicts
+from scheduler.consumers.rounds import rounds
 from scheduler.live.frames import Key
 from scheduler.models import BoundAccount
+from tests.support import loops
 from tests.support.statements import statements
 from tests.support.work import make_tenant
 
@@ -72,3 +79,25 @@ def test_each_gets_an_answer_of_its_own() -> None:
     late = next(s for s in Session.objects.all() if s.get_decoded().get("_auth_user_id") == str(gone.pk))
     Session.objects.filter(pk=late.pk).update(expire_date=timezone.now() - timedelta(seconds=1))
     assert verdicts(list(expected)) == expected
+
+
+@pytest.mark.usefixtures("live_database")
+def test_who_begins_together_is_asked_after_together() -> None:
+    watches = [Watch(session_of(person(f"p{n}", "view_console")), OVERVIEW) for n in range(40)]
+    said: list[str] = []
+
+    def note(execute: Callable[..., Any], statement: str, *rest: Any) -> Any:
+        said.append(statement)
+        return execute(statement, *rest)
+
+    async def scenario() -> None:
+        asked = rounds()
+        await database_sync_to_async(lambda: connection.execute_wrappers.append(note))()
+        assert await asked.verdict(watches[0]) is Verdict.OK
+        for_one = len(said)
+        answers = await asyncio.gather(*(asked.verdict(watch) for watch in [*watches, *watches]))
+        await database_sync_to_async(lambda: connection.execute_wrappers.remove(note))()
+        assert set(answers) == {Verdict.OK}
+        assert len(said) == 2 * for_one > 0
+
+    loops.run(scenario())
