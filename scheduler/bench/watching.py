@@ -92,6 +92,7 @@ async def open_socket(site: Site, *, page: str, scope: str = "") -> ClientConnec
         proxy=None,
         max_size=None,
         open_timeout=GIVE_UP_S,
+        ping_interval=None,  # browsers do not; the server does
     )
 
 
