@@ -46,6 +46,7 @@ from scheduler.policy.types import (
     SetAside,
     Snapshot,
     TaskId,
+    WaitReason,
     WorkerId,
     WorkerView,
 )
@@ -270,7 +271,8 @@ class Forward:
             self._wake_at = plan.look_again_at
             # What is narrower than the planner counts leaves it room that it does not know of; and a start that closes
             # its tenant's own limit gives up what another of its heads spoke for in the same plan.
-            once_more = plan.starts and (self._grain.size > 1 or self._standing.any_limited)
+            narrower = self._grain.size > 1 and any(hold.reason is WaitReason.NO_FREE_SLOT for hold in plan.holds)
+            once_more = plan.starts and (narrower or self._standing.any_limited)
             if not (plan.truncated or once_more):
                 return
 

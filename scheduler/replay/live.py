@@ -37,6 +37,12 @@ TICK_S: Final = 0.004
 LOOK_EVERY_S: Final = 0.2
 STUCK_S: Final = 60.0
 """When nothing has ended for so long after the last submission, the rest will not."""
+LATE_S: Final = 0.25
+"""A machine that keeps up submits sooner than this."""
+_TOO_FAST: Final = (
+    "The machine did not keep up: {:.0f} s of the trace are its own, and waits behind them are longer than the limits"
+    " make them. Take a lower --speed, or less traffic."
+)
 BATCH_MAX: Final = 200
 ACTOR: Final = "replay"
 
@@ -57,7 +63,7 @@ async def play_live(works: tuple[Work, ...], setup: Setup, *, speed: float, prov
             started_s = arrived_s + (row.started_at - row.ready_at) * speed
             ended_s = started_s + (row.finished_at - row.started_at) * speed
             fates[place] = Fate(arrived_s, started_s, ended_s, row.succeeded, row.attempts)
-    return Played(setup, works, tuple(fates), f"live at {speed:g}×", sent.notes(fates))
+    return Played(setup, works, tuple(fates), f"live at {speed:g}×", sent.notes(fates, speed))
 
 
 @dataclass(slots=True)
@@ -67,12 +73,18 @@ class _Sent:
     places: dict[TaskId, int] = field(default_factory=dict)
     lags_s: list[float] = field(default_factory=list)
 
-    def notes(self, fates: list[Fate]) -> tuple[str, ...]:
+    def notes(self, fates: list[Fate], speed: float) -> tuple[str, ...]:
         late_s = quantile(self.lags_s, 0.95) if self.lags_s else 0.0
         again = sum(fate.attempts - 1 for fate in fates)
         return (
             f"95 % of requests came at most {1e3 * late_s:.0f} ms of the clock late; {again:,} attempts were retries.",
+            *said_if_late(late_s, speed=speed),
         )
+
+
+def said_if_late(late_s: float, *, speed: float) -> tuple[str, ...]:
+    """What to say where requests came so many seconds of the clock late."""
+    return () if late_s <= LATE_S else (_TOO_FAST.format(late_s * speed),)
 
 
 def _lay(works: tuple[Work, ...], setup: Setup, speed: float, provider: Provider) -> dict[str, TenantId]:

@@ -12,6 +12,7 @@ from scheduler.demo.provider_sim.chat_api import ChatApi
 from scheduler.demo.provider_sim.http_request import Request as HttpRequest
 from scheduler.demo.provider_sim.settings import Settings
 from scheduler.replay.comparing import compare, compare_live
+from scheduler.replay.live import said_if_late
 from scheduler.replay.provider import Provider
 from scheduler.replay.trace import Request, Trace
 from scheduler.replay.world import lay_out
@@ -37,6 +38,13 @@ def test_a_live_replay_does_to_every_request_what_virtual_time_does(live_databas
     # The provider takes its time under any load; what the product adds on a busy machine has no bound here.
     assert live.total.p50 >= 0.8 * virtual.total.p50
     assert "attempts were retries" in live.notes[0]
+
+
+def test_a_replay_that_the_machine_could_not_keep_up_with_says_so() -> None:
+    assert said_if_late(0.1, speed=SPEED) == ()
+    (sentence,) = said_if_late(0.5, speed=SPEED)
+    assert "10 s of the trace" in sentence
+    assert "--speed" in sentence
 
 
 def read(payload: str, settings: Settings) -> Ask:

@@ -30,6 +30,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--set", action="append", default=[], metavar="NAME=NUMBER", help="a scenario's setting")
         parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="forecast: judge on this trace as well")
+        parser.add_argument("--only", default="", metavar="WORDS", help="forecast: workloads named so in part")
         parser.add_argument("--table", action="store_true", help="forecast: a table instead of lines of JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -50,7 +51,7 @@ class Command(BaseCommand):
         }
         await asyncio.to_thread(call_command, "migrate", verbosity=0)
         for name in names:
-            own = {"trace": options["trace"]} if name == FORECAST and options["trace"] is not None else {}
+            own = {key: options[key] for key in ("trace", "only")} if name == FORECAST else {}
             readings = await SCENARIOS[name](**chosen, **own)
             if name == FORECAST and options["table"]:
                 self.stdout.write(as_table(readings))
