@@ -38,7 +38,7 @@ run: setup-run ## serve http://127.0.0.1:8000/ with demo data (PORT=, DEMO=0, CR
 
 test: setup check ## every check and every test
 	$(call tests,-m "not acceptance and not browser" --dist loadgroup)
-	$(call tests,-m "acceptance or browser" --dist loadgroup)
+	$(call tests,-m "acceptance or browser" --dist loadgroup --no-loadscope-reorder)
 
 check: setup ## lint, format, types, architecture, Django's checks, missing migrations
 	$(BIN)/ruff check .

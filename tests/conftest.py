@@ -63,15 +63,18 @@ def configure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., conf.Config]:
     return change
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give what shares a server or a browser to one test process, so that it is started once. The rest goes anywhere.
 
-    A folder's conftest may have said more closely what belongs together; nothing is said twice.
+    A folder's conftest may have said more closely what belongs together; nothing is said twice. What takes long comes
+    first, so that no test process is busy with it when the others have nothing left.
     """
     for item in items:
         of_module = [f for f in getattr(item, "fixturenames", ()) if f in {"site", "shared_provider", "data_dir"}]
         if of_module and item.get_closest_marker("xdist_group") is None and "acceptance" not in item.keywords:
             item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
+    items.sort(key=lambda item: not {"slow", "xdist_group"} & {mark.name for mark in item.iter_markers()})
 
 
 def pytest_collection_finish() -> None:

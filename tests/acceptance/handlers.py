@@ -61,7 +61,7 @@ def first_waits(ctx: Any, payload: str) -> str:
     """The first attempt waits for a file and does not care whether it is told to stop; a second answers at once."""
     _write("began", ctx)
     if ctx.attempt == 1:
-        wait_until(Path(payload).exists, timeout_s=60, what="the test to go on")
+        wait_until(Path(payload).exists, what="the test to go on")
     _write("ended", ctx)
     return f"attempt {ctx.attempt}"
 

@@ -43,7 +43,7 @@ class Site:
     def engine(self) -> Iterator[Running]:
         """One engine, registered."""
         with self.engine_coming_up() as program:
-            wait_until(lambda: is_registered(program), timeout_s=60, what=f"the engine: {program.text()}")
+            wait_until(lambda: is_registered(program), what=f"the engine: {program.text()}")
             yield program
 
     @contextmanager
@@ -59,7 +59,7 @@ class Site:
         with ExitStack() as stack:
             programs = [stack.enter_context(self.engine_coming_up()) for _ in range(count)]
             for program in programs:
-                wait_until(lambda p=program: is_registered(p), timeout_s=60, what=f"the engine: {program.text()}")  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                wait_until(lambda p=program: is_registered(p), what=f"the engine: {program.text()}")  # type: ignore[misc]  # mypy cannot infer a lambda with a default
             yield programs
 
     @contextmanager
@@ -92,7 +92,7 @@ class Web:
 
     def wait_until_up(self, program: Running) -> None:
         """Wait until it answers."""
-        wait_until(lambda: status_of(f"{self.url}/healthz") == 200, timeout_s=60, what=f"the web: {program.text()}")
+        wait_until(lambda: status_of(f"{self.url}/healthz") == 200, what=f"the web: {program.text()}")
 
     def call(self, method: str, path: str, body: object = None, *, token: str) -> tuple[int, Any]:
         """One call of the REST API; the status and the decoded answer."""

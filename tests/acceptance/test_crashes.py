@@ -47,7 +47,7 @@ class Pair:
     def __enter__(self) -> Self:
         self.engines = [self._start(), self._start()]
         for program in self.engines:
-            wait_until(lambda p=program: is_registered(p), timeout_s=60, what="an engine")  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+            wait_until(lambda p=program: is_registered(p), what="an engine")  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         return self
 
     def __exit__(
@@ -163,7 +163,7 @@ def test_ten_kills_and_a_crash_of_the_database_lose_nothing(
                 killed.append((database_now(), {}))
                 crash(own_server)
         load_for(0.5, tenant, chance)
-        wait_for_all(timeout_s=60, said=pair.engines)
+        wait_for_all(timeout_s=180, said=pair.engines)
     runs = handlers.runs(Path(site.variables[handlers.RUNS]))
     said = f"seed {seed}: {Task.objects.count()} tasks, {Attempt.objects.count()} attempts, {len(runs)} lines of runs"
     said += f"; lost {Attempt.objects.filter(outcome='lost').count()}"

@@ -80,12 +80,12 @@ def test_fifty_calls_with_money_for_three_and_an_engine_that_is_killed_in_the_mi
     with site.engines(2) as engines:
         tasks = submit_tasks(tenant, 50, pool="llm", payload=payload, retry=at_once)
         edit_budget("acme", 1, {"limit": PAID_FOR * reserved_by(tasks[0])}, actor="ada")
-        wait_until(lambda: provider.stats(arrivals=False)["requests"] >= PAID_FOR, timeout_s=60, what="three calls")
+        wait_until(lambda: provider.stats(arrivals=False)["requests"] >= PAID_FOR, what="three calls")
         check_at_one_moment()
-        doomed = wait_until(lambda: holding(engines), timeout_s=60, what="an engine with a call")
+        doomed = wait_until(lambda: holding(engines), what="an engine with a call")
         assert doomed is not None
         doomed.kill()
-        wait_until(lambda: Attempt.objects.filter(outcome="lost").exists(), timeout_s=60, what="the loss to be seen")
+        wait_until(lambda: Attempt.objects.filter(outcome="lost").exists(), what="the loss to be seen")
         check_at_one_moment()
         wait_until(is_spent_out, timeout_s=120, what="the money to be gone")
         waiting = TaskId(Task.objects.filter(state="ready").values_list("pk", flat=True)[0])
@@ -111,7 +111,7 @@ def test_a_killed_run_stays_dead_when_its_engine_dies_with_it_and_another_comes(
     assert kill_run(run, tenant, actor="ada", reason="it loops").told == 2
     (other,) = submit_tasks(tenant)
     with site.engine():
-        wait_until(lambda: not Task.objects.exclude(pk=other).exclude(state="cancelled").exists(), timeout_s=60)
+        wait_until(lambda: not Task.objects.exclude(pk=other).exclude(state="cancelled").exists())
         wait_until(lambda: any(run.task == other for run in handlers.runs(written)), what="other work to begin")
     began = [each.task for each in handlers.runs(written)]
     assert sorted(began) == [*steps[:2], other], "no step began again, nor did one that had waited"

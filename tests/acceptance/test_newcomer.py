@@ -15,7 +15,7 @@ import pytest
 from tests.support.processes import Product
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 CHAT = {
     "pool": "llm",
@@ -101,12 +101,12 @@ def check_that_the_demo_is_alive_and_mends(product: Product) -> None:
             pool = llm_pool(product, token)
             return pool is not None and pool["waiting"]["low"] > 0 and finished(product, token) == {"acme", "globex"}
 
-        wait_until(both_tenants_work, timeout_s=40, what=f"the demo: {serve.text()}")
+        wait_until(both_tenants_work, what=f"the demo: {serve.text()}")
         [workload] = [pid for pid in children_of(serve.process.pid) if "scheduler.demo.workload" in command_of(pid)]
         os.kill(workload, signal.SIGKILL)
         os.kill(product.postgres_pid(), signal.SIGKILL)
         before = time.time()
-        wait_until(lambda: finished_since(product, token, before), timeout_s=40, what=f"the demo again: {serve.text()}")
+        wait_until(lambda: finished_since(product, token, before), what=f"the demo again: {serve.text()}")
         serve.interrupt()
         assert serve.wait() == 0, serve.text()
         assert serve.left_behind() == []

@@ -79,7 +79,7 @@ def stream_chats(tenant: TenantId) -> None:
             sent = due
         return sent == CHATS
 
-    wait_until(all_sent, timeout_s=60)
+    wait_until(all_sent)
 
 
 def chat_waits_s() -> list[float]:
@@ -107,7 +107,7 @@ def test_two_thousand_tasks_use_the_limits_to_the_full_and_are_never_refused(
     with site.engine() as engine:
         submit_evaluations(tenant, EVALUATIONS)
         stream_chats(tenant)
-        wait_for_all(timeout_s=60, said=[engine])
+        wait_for_all(timeout_s=180, said=[engine])
     stats = provider.stats()
     waits = chat_waits_s()
     p95 = waits[int(0.95 * len(waits))]
@@ -132,7 +132,7 @@ def test_a_provider_that_asks_to_be_left_alone_is_left_alone_and_no_storm_follow
         wait_until(lambda: provider.stats(arrivals=False)["requests"] >= BURST, what="the provider to be busy")
         provider.set_faults([{"kind": "throttle", "for_s": 5.0}])
         over_at = provider.stats(arrivals=False)["seconds_since_start"] + 5.0
-        wait_for_all(timeout_s=60, said=[engine])
+        wait_for_all(timeout_s=180, said=[engine])
     arrivals = provider.stats()["arrivals"]
     refused = [at for at, status, _, _ in arrivals if status == 429]
     print(f"{len(refused)} refused from {refused[:1]} on, over at {over_at}")  # noqa: T201  # as above

@@ -31,9 +31,9 @@ def test_each_order_is_refunded_once_wherever_the_worker_dies(site: Site) -> Non
             submit(tenant, step)
         for _ in POINTS:
             with site.engine_coming_up() as doomed:
-                wait_until(lambda d=doomed: d.process.poll() is not None, timeout_s=60, what="the worker to die")  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                wait_until(lambda d=doomed: d.process.poll() is not None, what="the worker to die")  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         with site.engine() as engine:
-            wait_for_all(timeout_s=60, said=[engine])
+            wait_for_all(timeout_s=180, said=[engine])
         assert len(payments.refunds) == len(POINTS), "exactly one refund for each key"
         assert payments.asked == len(POINTS) + 1, "only the one that died after paying asked twice, with the same key"
     assert Attempt.objects.filter(outcome="lost").count() == len(POINTS)

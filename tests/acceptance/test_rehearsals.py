@@ -14,7 +14,8 @@ from tests.support.processes import ROOT, environment
 
 
 @pytest.mark.acceptance
-@pytest.mark.timeout(300)
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("name", "scale"), [("campaign", "0.02"), ("tickets", "0.04")])
 def test_a_rehearsal_keeps_its_promises(name: str, scale: str, live_database: LiveDatabase, tmp_path: Path) -> None:
     command = [sys.executable, "manage.py", "rehearse", name, "--scale", scale, "--json", "--keep-logs", str(tmp_path)]
@@ -24,7 +25,7 @@ def test_a_rehearsal_keeps_its_promises(name: str, scale: str, live_database: Li
         "CRONOQ_ALLOWED_HOSTS": "127.0.0.1",
         "CRONOQ_ORIGINS": "http://127.0.0.1",
     }
-    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=580, check=False)
     assert done.stdout, done.stderr
     verdict = json.loads(done.stdout)
     broken = [promise for promise in verdict["promises"] if not promise["kept"]]

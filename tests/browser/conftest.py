@@ -26,7 +26,7 @@ from pytest_django import DjangoDbBlocker
 from tests.browser.world import World, web_process
 from tests.support import database
 
-PATIENCE_MS = 15_000  # three beats of a quiet socket, or three polls
+PATIENCE_MS = 30_000  # many beats of a quiet socket, for a machine that does much else
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -42,13 +42,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/browser/" in item.path.as_posix():
             item.add_marker(pytest.mark.browser)
-            # One web process and one browser for each module, in whichever test process takes it.
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+            # Two halves of about the same length: each starts one web process and one browser.
+            item.add_marker(pytest.mark.xdist_group(f"browser {item.path.stem == 'test_look'}"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def site(django_db_setup: str, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """One web process for each module of tests; nothing that they wrote is left for others."""
+    """One web process for all tests that follow each other; nothing that they wrote is left for others."""
     with django_db_blocker.unblock():
         try:
             with web_process(database.url_of(django_db_setup)) as url:
@@ -57,9 +57,9 @@ def site(django_db_setup: str, django_db_blocker: DjangoDbBlocker) -> Iterator[s
             database.empty_tables(django_db_setup)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(site: str) -> Iterator[Browser]:
-    """Module by module, because its event loop runs in this thread as long as it is open."""
+    """Closed before tests of another folder: its event loop runs in this thread as long as it is open."""
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         path = shutil.which("chromium")  # else Playwright's own

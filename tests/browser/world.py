@@ -207,7 +207,7 @@ def web_process(database_url: str) -> Iterator[str]:
         command = [sys.executable, "-m", "daphne", "--fd", str(listener.fileno()), "cronoq_app.asgi:application"]
         process = subprocess.Popen(command, env=environment, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL)
         try:
-            wait_until(lambda: process.poll() is not None or answers(url), timeout_s=60, what="the web process")
+            wait_until(lambda: process.poll() is not None or answers(url), what="the web process")
             assert process.poll() is None, "the web process ended at once"
             yield url
         finally:

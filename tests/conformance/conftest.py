@@ -88,7 +88,7 @@ class Site:
         before = set(Worker.objects.filter(kind="remote").values_list("pk", flat=True))
         with self.worker_coming_up(kind, url=url, slots=slots, token=token, **changes) as program:
             new = Worker.objects.filter(kind="remote").exclude(pk__in=before).exclude(slots={})
-            wait_until(lambda: program.process.poll() is not None or new.exists(), timeout_s=60, what=program.text())
+            wait_until(lambda: program.process.poll() is not None or new.exists(), what=program.text())
             assert program.process.poll() is None, program.text()
             yield program
 

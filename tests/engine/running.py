@@ -86,7 +86,7 @@ def engine(
         running.stop()
 
 
-def wait_for_state(task: TaskId, state: str, *, timeout_s: float = 15.0) -> None:
+def wait_for_state(task: TaskId, state: str, *, timeout_s: float = 60.0) -> None:
     """Wait until a task is in a state; on failure says where it is and how its attempts went."""
     try:
         wait_until(lambda: Task.objects.get(pk=task).state == state, timeout_s=timeout_s)

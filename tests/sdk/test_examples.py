@@ -77,7 +77,7 @@ def test_a_program_that_is_killed_in_the_middle_loses_nothing(live_database: Liv
         return journal.read_text().splitlines() if journal.exists() else []
 
     with running(command, output, environ=environ) as program:
-        wait_until(lambda: lines().count("did 5") or len(lines()) > 12, timeout_s=60.0, what="some of the work")
+        wait_until(lambda: lines().count("did 5") or len(lines()) > 12, what="some of the work")
         program.kill()
     done_before = {line for line in lines() if line.startswith("did")}
     assert 0 < len(done_before) < PIECES

@@ -128,7 +128,7 @@ def test_every_command_does_its_work_on_a_real_postgresql(tmp_path: Path, enviro
         words = check_of(service, tmp_path)
         with running(command_of(service, port, tmp_path), tmp_path / service, environ=environ) as program:
             said = tmp_path / f"{service}-probe"
-            wait_until(lambda: check(words, program, said, environ), timeout_s=60, what=f"{service} to be well")  # noqa: B023  # called within this turn
+            wait_until(lambda: check(words, program, said, environ), what=f"{service} to be well")  # noqa: B023  # called within this turn
             program.process.terminate()
             assert program.wait(20) == 0, program.text()
         with running(words, tmp_path / f"{service}-after", environ=environ) as probe:

@@ -37,7 +37,7 @@ def test_pages_that_wait_for_the_database_do_not_keep_it(live_database: LiveData
 
     command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "cronoq_app.asgi:application"]
     with running(command, tmp_path / "web", environ=environ, cwd=ROOT) as web:
-        wait_until(lambda: status_of(f"http://127.0.0.1:{port}/healthz") is not None, timeout_s=60)
+        wait_until(lambda: status_of(f"http://127.0.0.1:{port}/healthz") is not None)
         with psycopg.connect(live_database.url, autocommit=True) as watch, psycopg.connect(live_database.url) as holder:
             holder.execute("LOCK TABLE django_session IN ACCESS EXCLUSIVE MODE")
             asking = [threading.Thread(target=ask) for _ in range(2)]

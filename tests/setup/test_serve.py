@@ -11,7 +11,8 @@ import pytest
 from tests.support.processes import Product, call, running, status_of
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.acceptance
+# One test process for all: preparing the installation takes as long as several of the tests.
+pytestmark = [pytest.mark.acceptance, pytest.mark.xdist_group("serve")]
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 
@@ -49,8 +50,11 @@ def test_credentials_are_complete_and_closed_to_others(product: Product) -> None
 
 
 @linux_only
-def test_ctrl_c_stops_everything(product: Product) -> None:
+def test_a_taken_port_is_a_sentence_and_ctrl_c_stops_everything(product: Product) -> None:
     with product.serving() as serve:
+        second = product.manage("serve")
+        assert second.returncode == 1
+        assert f"Cannot listen on 127.0.0.1:{product.port} (Address already in use). Set PORT" in second.stderr
         assert serve.left_behind() != []
         serve.interrupt()
         assert serve.wait() == 0, serve.text()
@@ -78,44 +82,32 @@ def test_a_second_ctrl_c_does_not_wait_for_running_work(product: Product) -> Non
 
 
 @linux_only
-def test_a_terminated_process_stops_everything(product: Product) -> None:
+def test_a_killed_database_is_started_again_and_a_terminated_process_stops_everything(product: Product) -> None:
     with product.serving() as serve:
+        killed = product.postgres_pid()
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: status_of(f"{product.url}/readyz") == 200 and product.postgres_pid() != killed)
         serve.process.terminate()
         assert serve.wait() == 0, serve.text()
         assert serve.left_behind() == []
 
 
 @linux_only
-def test_a_killed_process_takes_its_children_with_it_and_the_next_run_heals_the_rest(product: Product) -> None:
-    with product.serving() as serve:
-        serve.kill()
-        wait_until(lambda: all("postgres" in line for line in serve.left_behind()), what="the children to end")
-        with product.serving() as after:
-            assert status_of(f"{product.url}/healthz") == 200
-            after.interrupt()
-            assert after.wait() == 0, after.text()
-        serve.wait_until_alone()
-
-
-@linux_only
-def test_a_killed_machine_is_healed_by_the_next_run(product: Product) -> None:
-    with product.serving() as serve:
+def test_the_next_run_heals_what_a_killed_machine_left_and_a_killed_process_too(product: Product) -> None:
+    with product.serving() as first:
         os.kill(product.postgres_pid(), signal.SIGKILL)
-        serve.kill()
-        serve.wait_until_alone()
-        with product.serving() as after:
+        first.kill()
+        first.wait_until_alone()
+        with product.serving() as second:
             assert status_of(f"{product.url}/readyz") == 200
-            after.interrupt()
-            assert after.wait() == 0, after.text()
-
-
-def test_a_killed_database_is_started_again(product: Product) -> None:
-    with product.serving() as serve:
-        killed = product.postgres_pid()
-        os.kill(killed, signal.SIGKILL)
-        wait_until(lambda: status_of(f"{product.url}/readyz") == 200 and product.postgres_pid() != killed)
-        serve.interrupt()
-        assert serve.wait() == 0, serve.text()
+            second.kill()
+            # It takes its children with it; its database is there for the next.
+            wait_until(lambda: all("postgres" in line for line in second.left_behind()), what="the children to end")
+            with product.serving() as third:
+                assert status_of(f"{product.url}/healthz") == 200
+                third.interrupt()
+                assert third.wait() == 0, third.text()
+            second.wait_until_alone()
 
 
 @linux_only
@@ -125,15 +117,6 @@ def test_it_ends_with_the_process_that_started_it_when_asked_to(product: Product
         product.wait_until_up(parent)
         parent.kill()
         parent.wait_until_alone()
-
-
-def test_a_taken_port_is_a_sentence(product: Product) -> None:
-    with product.serving() as serve:
-        second = product.manage("serve")
-        assert second.returncode == 1
-        assert f"Cannot listen on 127.0.0.1:{product.port} (Address already in use). Set PORT" in second.stderr
-        serve.interrupt()
-        assert serve.wait() == 0, serve.text()
 
 
 def test_a_refused_configuration_is_a_sentence(tmp_path: Path) -> None:

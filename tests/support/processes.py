@@ -59,7 +59,7 @@ class Running:
         """Return what it has said so far."""
         return self.output.read_bytes()[self.begins :].decode(errors="replace")
 
-    def wait(self, timeout_s: float = 30.0) -> int:
+    def wait(self, timeout_s: float = 120.0) -> int:
         """Return its exit status."""
         return self.process.wait(timeout_s)
 
@@ -142,7 +142,7 @@ class Product:
             check=False,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=280,
         )
 
     @contextmanager
@@ -160,7 +160,7 @@ class Product:
             assert program.process.poll() is None, program.text()
             return status_of(f"{self.url}/healthz") is not None
 
-        wait_until(is_up, timeout_s=60, what=f"{self.url} to answer")
+        wait_until(is_up, what=f"{self.url} to answer")
 
     def call(self, method: str, path: str, body: object = None, *, token: str | None = None) -> tuple[int, Any]:
         """Make one API call; returns the status and the decoded answer."""
