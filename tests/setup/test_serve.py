@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,12 +19,17 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="processes are l
 
 
 @pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Product:
-    """One prepared installation for the module."""
-    product = Product(tmp_path_factory.mktemp("installation"))
-    prepared = product.manage("prepare")
-    assert prepared.returncode == 0, prepared.stdout + prepared.stderr
-    return product
+def installation() -> Iterator[Product]:
+    """One prepared installation for the module.
+
+    Not under pytest's own directory: each session that starts closes it to others, and the server of a root user runs as
+    somebody else.
+    """
+    with tempfile.TemporaryDirectory(prefix="cronoq-serve-") as folder:
+        product = Product(Path(folder) / "data")
+        prepared = product.manage("prepare")
+        assert prepared.returncode == 0, prepared.stdout + prepared.stderr
+        yield product
 
 
 @pytest.fixture
