@@ -22,8 +22,8 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="processes are l
 def installation() -> Iterator[Product]:
     """One prepared installation for the module.
 
-    Not under pytest's own directory: each session that starts closes it to others, and the server of a root user runs as
-    somebody else.
+    Not under pytest's own directory: each session that starts closes it to others, and the server of a root user runs
+    as somebody else.
     """
     with tempfile.TemporaryDirectory(prefix="cronoq-serve-") as folder:
         product = Product(Path(folder) / "data")
