@@ -105,7 +105,7 @@ def test_rows_are_walked_ticked_in_ranges_and_kept_over_pages_by_keys_alone(open
     expect(page.locator(".find input")).to_be_focused()
     page.keyboard.type("acme")
     page.keyboard.press("Enter")
-    expect(page.locator("h2")).to_contain_text("acme")
+    expect(page.locator("#found-h")).to_contain_text("acme")
     page.keyboard.press("g")
     page.keyboard.press("t")
     rows = page.locator("main tbody th a")

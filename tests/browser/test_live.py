@@ -49,7 +49,7 @@ def test_an_unchanged_board_touches_nothing(open_page: OpenPage, world: World) -
     pill(page, "Live")
     page.evaluate(
         "() => { window.touched = 0; new MutationObserver((all) => { window.touched += all.length; })"
-        ".observe(document.getElementById('main'),"
+        ".observe(document.getElementById('live'),"
         " {subtree: true, childList: true, characterData: true, attributes: true}); }"
     )
     before = page.locator("#as-of").text_content() or ""
