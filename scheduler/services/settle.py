@@ -33,6 +33,8 @@ from scheduler.store import settle as store
 REAP_MAX: Final = 500
 UNCLAIMED_AFTER_S: Final = 1.0
 """A lease whose worker has not come for it within this is handed back: the attempt was not made."""
+BEHIND_S: Final = 5.0
+"""The same for a remote worker whose web process lives and has much to do."""
 _CHANCE: Final = random.SystemRandom()
 _DEFAULT_RULE: Final = RetryRule()
 
@@ -119,7 +121,9 @@ def reap() -> int:
 
     One that was never picked up spends no attempt: its worker died, or is too busy to come.
     """
-    unclaimed = [Report(lease, Outcome.RELEASED) for lease in store.load_unclaimed(UNCLAIMED_AFTER_S, REAP_MAX)]
+    unclaimed = [
+        Report(lease, Outcome.RELEASED) for lease in store.load_unclaimed(UNCLAIMED_AFTER_S, BEHIND_S, REAP_MAX)
+    ]
     handed_back = len(settle(unclaimed, unclaimed_only=True).states) if unclaimed else 0
     lost = Failure(FailureClass.LOST, "the worker stopped renewing its lease")
     expired = [Report(lease, Outcome.LOST, lost) for lease in store.load_expired(REAP_MAX)]

@@ -135,9 +135,10 @@ def block_resources(seconds: Mapping[ResourceId, float]) -> None:
     queries.run(_SQL["block_resources"], {"resources": list(seconds), "seconds": list(seconds.values())})
 
 
-def load_unclaimed(after_s: float, leases_max: int) -> list[LeaseId]:
-    """Leases that their worker did not pick up within `after_s`."""
-    rows = queries.fetch(_SQL["unclaimed_leases"], {"after_s": after_s, "leases_max": leases_max})
+def load_unclaimed(after_s: float, behind_s: float, leases_max: int) -> list[LeaseId]:
+    """Leases that their worker did not pick up within `after_s`, or in `behind_s` if it is remote and lives."""
+    params = {"after_s": after_s, "behind_s": behind_s, "leases_max": leases_max}
+    rows = queries.fetch(_SQL["unclaimed_leases"], params)
     return [LeaseId(row[0]) for row in rows]
 
 

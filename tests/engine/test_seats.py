@@ -26,3 +26,15 @@ def test_what_came_after_the_last_poll_was_said_may_have_reached_the_worker_else
     assert not seat.never_got(KNOWN, age_s=60.0, now=70.0)
     assert not seat.never_got(UNKNOWN, age_s=10.5, now=70.0)
     assert seat.never_got(UNKNOWN, age_s=11.5, now=70.0)
+
+
+def test_a_worker_whose_polls_are_slow_to_come_is_waited_for_and_one_that_is_busy_is_not() -> None:
+    seat = Seat(WORKER, socket=False, now=0.0)
+    seat.came(now=1.0)
+    assert seat.patience_s == 1.5
+    seat.polls, seat.quiet_since = 0, 2.0
+    seat.came(now=2.1)
+    assert 0.5 < seat.patience_s < 1.5
+    seat.polls, seat.quiet_since = 0, 3.0
+    seat.came(now=9.0)
+    assert seat.patience_s == 0

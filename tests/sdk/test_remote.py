@@ -17,7 +17,8 @@ from scheduler.sdk.cli.main import cronoq
 from scheduler.services.tokens import create_token
 from tests.conftest import LiveDatabase
 from tests.engine.running import engine
-from tests.support.processes import free_port
+from tests.sdk.terminal import CTRL_C, on_terminal
+from tests.support.processes import environment, free_port
 from tests.support.server import running_server
 from tests.support.work import make_bucket, make_pool, make_tenant
 
@@ -52,6 +53,7 @@ def test_clients_and_the_command_do_what_they_say(served: tuple[str, str], tmp_p
     run = partial(_run, url, token)
     _the_command_submits_shows_and_refuses(run, tmp_path)
     _the_command_works_on_all_that_match(run)
+    _the_command_asks_on_a_terminal(url, token, run)
 
 
 def _submits_and_waits(client: Client) -> None:
@@ -135,6 +137,25 @@ def _the_command_works_on_all_that_match(run: Callable[..., Result]) -> None:
     assert "aborted: 0 of 3 cancelled" in run("operation", str(begun["id"]), "abort", status=1).output
     run("operation", str(begun["id"]), "resume")
     assert "done: 3 of 3 cancelled" in run("operation", str(begun["id"]), "--wait").output
+
+
+def _the_command_asks_on_a_terminal(url: str, token: str, run: Callable[..., Result]) -> None:
+    task = json.loads(run("submit", "1", "-p", "idle", "--kind", "asked", "--json").output)["id"]
+    environ = environment(CRONOQ_URL=url, CRONOQ_TOKEN=token)
+    command = ("scheduler.sdk.cli", "cancel", "--filter", "kind:asked")
+    with on_terminal(*command, environ=environ) as terminal:
+        terminal.wait_for("Cancel 1 task? [y/N]")
+        terminal.press(CTRL_C)
+        assert (terminal.status(), json.loads(run("get", str(task), "--json").output)["state"]) == (1, "ready")
+    with on_terminal(*command, environ=environ) as terminal:
+        terminal.wait_for("Cancel 1 task? [y/N]")
+        terminal.press("y\r")
+        terminal.wait_for("Why")
+        terminal.press("test\r")
+        terminal.wait_for("Ctrl-C takes it back")
+        terminal.press(CTRL_C)
+        assert terminal.status() == 1
+        assert "aborted: 0 of 1 cancelled" in terminal.text
 
 
 def _the_command_submits_shows_and_refuses(run: Callable[..., Result], tmp_path: Path) -> None:

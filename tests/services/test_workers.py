@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 
 import pytest
+from django.db.models.functions import Now
 
+from scheduler.models import Lease, Worker
 from scheduler.policy.remote import Claim, RemoteWorker
 from scheduler.policy.types import LeaseId, Outcome, WorkerId
 from scheduler.services import workers
-from scheduler.services.settle import Report, settle
+from scheduler.services.settle import Report, reap, settle
 from scheduler.services.tokens import Principal
 from tests.support.work import HandWorker, make_pool, make_tenant, state_of, submit_tasks
 
@@ -70,3 +73,20 @@ def test_who_offers_nothing_any_more_here_may_offer_elsewhere() -> None:
     assert workers.beat(GATEWAY, [known.id])[:2] == ({}, frozenset({known.id}))
     workers.withdraw(elsewhere, [known.id])
     assert workers.beat(GATEWAY, [known.id])[:2] == ({}, frozenset())
+
+
+def test_a_process_that_lives_and_is_behind_is_not_taken_for_dead() -> None:
+    acme = make_tenant()
+    make_pool(executor="remote")
+    caller = Principal(acme, "acme", frozenset({"work"}), None, "t")
+    workers.register(caller, owner="me", slots={"p": 2}, labels={}, gateway=GATEWAY)
+    submit_tasks(acme)
+    assert len(HandWorker({}).dispatch().leased) == 1
+    Lease.objects.update(started_at=Now() - timedelta(seconds=3))
+    assert reap() == 0
+    Worker.objects.filter(gateway_id=GATEWAY).update(seen_at=Now() - timedelta(seconds=3))
+    assert reap() == 1
+    Worker.objects.filter(gateway_id=GATEWAY).update(seen_at=Now())
+    assert len(HandWorker({}).dispatch().leased) == 1
+    Lease.objects.update(started_at=Now() - timedelta(seconds=6))
+    assert reap() == 1

@@ -135,7 +135,7 @@ class Gateway:
         waited for first: reports that came with the poll.
         """
         self._want(seat, seat.wanted(leases_max))
-        seat.polls += 1
+        seat.came(now=self._loop.time())
         try:
             if reporting is not None:
                 await reporting
@@ -302,9 +302,9 @@ class Gateway:
         """Stop offering workers that do not poll any more, and hand back what they do not fetch."""
         for seat in [s for s in self.seats.values() if not s.socket and not s.polls]:
             quiet_s = now - seat.quiet_since
-            if quiet_s > LINGER_S:
+            if quiet_s > LINGER_S + seat.patience_s:
                 self._want(seat, {})
-            for given in seat.take_old(now - INBOX_S):
+            for given in seat.take_old(now - INBOX_S - seat.patience_s):
                 self._hand_back(given)
             if quiet_s > FORGET_S and not seat.held:
                 self.leave(seat)

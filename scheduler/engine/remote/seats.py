@@ -16,6 +16,11 @@ from scheduler.policy.types import LeaseId, PoolId, TenantId, WorkerId
 
 SETTLED_IN_S: Final = 2.0
 """Leases are looked for only after this: what was claimed a moment ago may not be in the answer."""
+GAP_MAX_S: Final = 1.5
+"""Who takes longer from one poll to the next does something else meanwhile."""
+GAP_KEPT: Final = 0.7
+"""How much of the longest gap is remembered from one poll to the next."""
+PATIENCE: Final = 1.5
 ON_ITS_WAY_S: Final = 1.0
 """A lease that another process handed out so long before a poll was said has come, or never will."""
 
@@ -47,6 +52,7 @@ class Seat:
         self.held: dict[LeaseId, tuple[PoolId, float]] = {}
         self.named: frozenset[int] | None = None if named is None else frozenset(named)
         self.named_at = now
+        self.gap_s = 0.0
         self.returned: frozenset[LeaseId] = frozenset(worker.strays)
         self.polls = 0
         self.quiet_since = now
@@ -122,6 +128,18 @@ class Seat:
     def ended(self, live: Mapping[LeaseId, Stop], *, before: float) -> list[LeaseId]:
         """Leases that it was given before then and that are not there any more."""
         return [lease for lease, (_, since) in self.held.items() if since < before and lease not in live]
+
+    def came(self, *, now: float) -> None:
+        """It polls. How long that took it after its last poll tells how long the next one may take."""
+        if not self.polls:
+            gap_s = now - self.quiet_since
+            self.gap_s = max(gap_s, GAP_KEPT * self.gap_s) if gap_s < GAP_MAX_S else 0.0
+        self.polls += 1
+
+    @property
+    def patience_s(self) -> float:
+        """How long more than usual it is waited for: its polls are slow to come where everything is."""
+        return PATIENCE * self.gap_s
 
     def name(self, leases: Collection[int], *, now: float) -> None:
         """The worker says what it has."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ from scheduler.sdk.remote.client import Client
 from scheduler.sdk.remote.connection import OperationKind
 
 LOOK_S: Final = 0.5
+Done = tuple[Mapping[str, Any], str]
+"""What became of one task: the answer for a program, and words that follow its number."""
 DONE_WORDS: Final = {"cancel": "cancelled", "replay": "replayed", "discard": "discarded", "restore": "restored"}
 
 
@@ -70,13 +72,12 @@ def cancel(client: Client, *, tasks: Sequence[int], wanted: str | None, reason: 
 
     Name them, or give a --filter: what matches is counted and shown before anything is done.
     """
-    if _is_of_filter(tasks, wanted):
-        _operate(client, "cancel", wanted or "", reason=reason, **options)
-        return
-    for task in tasks:
+
+    def one(task: int) -> Done:
         done = client.cancel(task, reason)
-        word = "was told to stop" if done.requested else f"is {done.state}"
-        answer(dict(done.raw), f"Task {task} {word}.", as_json=options["as_json"])
+        return done.raw, "was told to stop" if done.requested else f"is {done.state}"
+
+    _change(client, "cancel", tasks, wanted, one, reason=reason, **options)
 
 
 @command("replay")
@@ -86,12 +87,12 @@ def replay(client: Client, *, tasks: Sequence[int], wanted: str | None, reason: 
 
     Name them, or give a --filter: what matches is counted and shown before anything is done.
     """
-    if _is_of_filter(tasks, wanted):
-        _operate(client, "replay", wanted or "", reason=reason, **options)
-        return
-    for task in tasks:
+
+    def one(task: int) -> Done:
         done = client.replay(task, reason)
-        answer(dict(done.raw), f"Task {task} is {done.state}.", as_json=options["as_json"])
+        return done.raw, f"is {done.state}"
+
+    _change(client, "replay", tasks, wanted, one, reason=reason, **options)
 
 
 @command("operation")
@@ -105,10 +106,22 @@ def operation(client: Client, *, number: int, change: Any, reason: str, waits: b
     _told(_watched(client, found, quiet=as_json) if waits else found, as_json=as_json)
 
 
-def _is_of_filter(tasks: Sequence[int], wanted: str | None) -> bool:
+def _change(
+    client: Client,
+    kind: OperationKind,
+    tasks: Sequence[int],
+    wanted: str | None,
+    one: Callable[[int], Done],
+    **options: Any,
+) -> None:
+    """Do `one` to each named task, or an operation to all that match the filter."""
     if bool(tasks) == (wanted is not None):
         raise click.UsageError("Name tasks by their numbers, or give a --filter: one of the two.")
-    return wanted is not None
+    if wanted is not None:
+        _operate(client, kind, wanted, **options)
+    for task in tasks:
+        raw, word = one(task)
+        answer(dict(raw), f"Task {task} {word}.", as_json=options["as_json"])
 
 
 def _operate(

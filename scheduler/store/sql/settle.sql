@@ -133,10 +133,13 @@ WHERE s.resource_id = n.resource_id;
 SELECT lease_id FROM lease WHERE expires_at < clock_timestamp() ORDER BY lease_id LIMIT %(leases_max)s;
 
 -- name: unclaimed_leases
--- Given to a worker that did not come for them: nothing was done under them.
-SELECT lease_id FROM lease
-WHERE NOT picked_up AND started_at < clock_timestamp() - make_interval(secs => %(after_s)s)
-ORDER BY lease_id LIMIT %(leases_max)s;
+-- Given to a worker that did not come for them: nothing was done under them. A remote worker whose process has shown that it
+-- lives since then is behind, and soon comes for them: to plan them anew would be more of what holds it up.
+SELECT l.lease_id FROM lease l LEFT JOIN worker w ON w.id = l.worker_id
+WHERE NOT l.picked_up AND l.started_at < clock_timestamp() - make_interval(secs => %(after_s)s)
+  AND (w.kind IS DISTINCT FROM 'remote' OR w.gateway_id IS NULL OR w.seen_at < clock_timestamp() - make_interval(secs => 2 * %(after_s)s)
+       OR l.started_at < clock_timestamp() - make_interval(secs => %(behind_s)s))
+ORDER BY l.lease_id LIMIT %(leases_max)s;
 
 -- name: overdue_timeouts
 -- Attempts at remote workers that go on although their time is over. Engines end theirs by themselves.
