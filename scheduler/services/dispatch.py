@@ -43,7 +43,7 @@ from scheduler.services.missing import end_overdue
 from scheduler.store import dispatch as store
 from scheduler.store.run_steps import mark_broke
 from scheduler.store.run_views import run_views
-from scheduler.store.starts import start_tasks
+from scheduler.store.starts import commit_soon, start_tasks
 
 PROMOTE_MAX: Final = 1_000
 _OF_LIMITS: Final = (WaitReason.BREAKER_OPEN, WaitReason.RESOURCE)
@@ -103,7 +103,7 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
         if plan.broke:
             mark_broke(plan.broke)
         if not leased:
-            store.commit_soon()
+            commit_soon()
         if look is not None:
             read = Read(field.lanes, field.tenants, snapshot.runs, field.demands, control.steps)
             book.learn(look, read, plan)

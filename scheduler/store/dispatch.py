@@ -131,11 +131,6 @@ def take_turn() -> None:
     queries.fetch_one(_SQL["take_turn"])
 
 
-def commit_soon() -> None:
-    """Do not wait for the disk when this transaction commits."""
-    queries.fetch_one(_SQL["commit_soon"])
-
-
 def promote_due(tasks_max: int) -> int:
     """Move up to `tasks_max` due tasks to `ready`; returns how many moved."""
     return queries.run(_SQL["promote_due"], {"tasks_max": tasks_max})
