@@ -44,7 +44,7 @@ async def refund(ctx: Any, payload: dict[str, Any]) -> dict[str, Any]:
         return {"refund": receipt.value, "resumed": resumed, "repeated": True}
     # `new`, or `unknown` because whoever claimed it died: the same key makes the same refund, so asking again is safe.
     paid = await _pay(receipt.key, payload["order"])
-    # Not by the number of the attempt: the first one may have fallen with somebody else's engine, before its checkpoint.
+    # Not by the attempt's number: the first one may have fallen with another's engine, before its checkpoint.
     if payload.get("dies") and not resumed:
         os.kill(os.getpid(), signal.SIGKILL)
     await receipt.commit(paid)
