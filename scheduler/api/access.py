@@ -15,7 +15,7 @@ from scheduler.api.threads import in_thread
 from scheduler.errors import FieldError, Forbidden, NotFound, Refused
 from scheduler.policy.types import TenantId
 from scheduler.services.tenants import load_tenant
-from scheduler.services.tokens import Principal, authenticate, is_remembered
+from scheduler.services.tokens import Principal, authenticate, recall
 
 
 class BearerToken(HttpBearer):
@@ -28,7 +28,10 @@ class BearerToken(HttpBearer):
 
     def authenticate(self, request: HttpRequest, token: str) -> Principal | None:  # noqa: ARG002 - ninja's signature
         """Who calls. None for a token that opens nothing; raises Forbidden for one that does not open this."""
-        caller = authenticate(token.strip())
+        return self.admitted(authenticate(token.strip()))
+
+    def admitted(self, caller: Principal | None) -> Principal | None:
+        """The caller, if this is open to it; raises Forbidden as `authenticate` does."""
         if caller is None:
             return None
         if self.scope not in caller.scopes:
@@ -46,8 +49,10 @@ class AsyncBearerToken(BearerToken):
 
     async def authenticate(self, request: HttpRequest, token: str) -> Principal | None:  # type: ignore[override]  # ninja awaits it
         """Who calls."""
-        check = partial(super().authenticate, request, token)
-        return check() if is_remembered(token.strip()) else await in_thread(check)
+        known = recall(token.strip())
+        if known is not None:
+            return self.admitted(known.caller)
+        return await in_thread(partial(super().authenticate, request, token))
 
 
 class Nobody(HttpBearer):

@@ -28,7 +28,7 @@ from scheduler.protocol.limits import FRAME_BYTES_MAX, SLOTS_MAX
 from scheduler.protocol.messages import Report
 from scheduler.protocol.messages import report as report_in
 from scheduler.services import workers as service
-from scheduler.services.tokens import Principal, authenticate, is_remembered
+from scheduler.services.tokens import Principal, recall
 
 WAIT_MAX_S: Final = conf.current().wait_timeout_max_s
 REPORTED_WAIT_S: Final = 0.05
@@ -61,7 +61,8 @@ def plain_poll(scope: Mapping[str, Any], body: bytes) -> Poll | None:
         return None
     sent = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
     token = sent.removeprefix(BEARER).decode("latin-1").strip()
-    caller = authenticate(token) if sent.startswith(BEARER) and is_remembered(token) else None
+    known = recall(token) if sent.startswith(BEARER) else None
+    caller = None if known is None else known.caller
     if caller is None or SCOPE not in caller.scopes:
         return None
     try:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from scheduler.live.events import in_thread
-from scheduler.services.tokens import Principal, authenticate, is_remembered
+from scheduler.services.tokens import Principal, authenticate, recall
 
 UNAUTHENTICATED: Final = 4401
 FORBIDDEN: Final = 4403
@@ -28,7 +28,8 @@ def token_of(scope: Mapping[str, Any]) -> str:
 
 async def admit(token: str, scope_name: str) -> Principal | int:
     """Who opens the socket, or the code to close it with."""
-    caller = authenticate(token) if is_remembered(token) else await in_thread(authenticate, token)
+    known = recall(token)
+    caller = await in_thread(authenticate, token) if known is None else known.caller
     if caller is None:
         return UNAUTHENTICATED
     return caller if scope_name in caller.scopes else FORBIDDEN

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.db import transaction
 
@@ -109,18 +109,35 @@ def authenticate(text: str) -> Principal | None:
         return None
     public_id, secret = match.groups()
     row = _remembered(public_id) or _look_up(public_id)
+    caller = _opened(row, secret)
+    if caller is not None and row is not None and not row.used_lately:
+        _note_use(row)
+    return caller
+
+
+class Recalled(NamedTuple):
+    """What is known of a token without asking the database: who calls, None for one that opens nothing."""
+
+    caller: Principal | None
+
+
+def recall(text: str) -> Recalled | None:
+    """What `authenticate` would say, for a loop that must not wait; None where it would have to ask the database.
+
+    In one step: what is remembered at one moment may be forgotten at the next.
+    """
+    match = _TOKEN.fullmatch(text)
+    if match is None:
+        return Recalled(None)
+    public_id, secret = match.groups()
+    row = _remembered(public_id)
+    return Recalled(_opened(row, secret)) if row is not None and row.used_lately else None
+
+
+def _opened(row: store.TokenRow | None, secret: str) -> Principal | None:
     if row is None or not hmac.compare_digest(row.secret_sha256, _digest(secret)):
         return None
-    if not row.used_lately:
-        _note_use(row)
     return Principal(row.tenant, row.tenant_slug, row.scopes, row.pools, row.public_id)
-
-
-def is_remembered(text: str) -> bool:
-    """Whether `authenticate` will answer for this token without asking the database."""
-    match = _TOKEN.fullmatch(text)
-    kept = None if match is None else _remembered(match.group(1))
-    return match is None or (kept is not None and kept.used_lately)
 
 
 _lock: Final = threading.Lock()

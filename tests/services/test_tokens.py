@@ -1,13 +1,15 @@
 """Tokens: what is stored, what opens, and the command that makes them."""
 
 from io import StringIO
+from types import SimpleNamespace
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from scheduler.errors import NotFound, Refused
 from scheduler.models import ApiToken, AuditEvent
-from scheduler.services.tokens import authenticate, create_token, is_remembered, revoke_token
+from scheduler.services import tokens
+from scheduler.services.tokens import authenticate, create_token, recall, revoke_token
 from tests.support.work import make_pool, make_tenant
 
 pytestmark = pytest.mark.django_db
@@ -30,10 +32,23 @@ def test_a_token_opens_with_its_whole_text_only() -> None:
     assert caller is not None
     assert (caller.tenant_id, caller.tenant_slug, caller.actor) == (tenant, "acme", f"token:{made.public_id}")
     assert caller.scopes == {"read", "submit"}
-    assert is_remembered(made.text)
+    assert recall(made.text) == (caller,)
+    assert recall(made.text[:-1] + ("0" if made.text[-1] != "0" else "1")) == (None,)
     for text in (made.text[:-1], made.text + "0", made.text.upper(), f" {made.text}", "", "cq_", "cq_a_b"):
         assert authenticate(text) is None, text
-    assert not is_remembered("cq_0123456789ab_" + "0" * 48)
+    assert recall("cq_") == (None,)
+    assert recall("cq_0123456789ab_" + "0" * 48) is None
+
+
+def test_a_token_that_is_forgotten_meanwhile_is_not_looked_up_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory of a token may end between any two looks at it."""
+    make_tenant()
+    made = create_token(scopes=["read"], tenant="acme", actor="ada")
+    assert authenticate(made.text) is not None
+    looks = iter([tokens._rows[made.public_id], None, None])
+    monkeypatch.setattr(tokens, "_rows", SimpleNamespace(get=lambda _: next(looks)))
+    assert recall(made.text) is not None, "it was there at the one moment that counts"
+    assert recall(made.text) is None
 
 
 def test_a_revoked_token_is_useless_here_at_once(django_capture_on_commit_callbacks: object) -> None:
