@@ -15,12 +15,12 @@ from django.conf import settings  # noqa: E402  # after the registry is ready
 
 from cronoq_app.leaving import leave_when_told  # noqa: E402  # as below
 from scheduler.api.asgi import ApiHandler, is_for_api  # noqa: E402  # as below
-from scheduler.collecting import settle_memory  # noqa: E402  # as below
 from scheduler.consumers.routing import (  # noqa: E402  # it knows models, which need the registry
     is_for_services,
     service_urlpatterns,
     websocket_urlpatterns,
 )
+from scheduler.interpreter import settle_in  # noqa: E402  # as below
 
 # A browser sends its origin, and only ours may connect; a missing one is refused too.
 routes = URLRouter(websocket_urlpatterns)  # type: ignore[arg-type]  # the types know channels' own routes only
@@ -44,4 +44,4 @@ async def sockets(scope: Any, receive: Any, send: Any) -> None:
 application = ProtocolTypeRouter({"http": web, "websocket": sockets})
 
 
-settle_memory()
+settle_in()

@@ -27,8 +27,8 @@ from scheduler.bench.world import (
     submission,
     until,
 )
-from scheduler.collecting import settle_memory
 from scheduler.engine.doorbell import ring
+from scheduler.interpreter import settle_in
 from scheduler.policy.figures import quantile
 from scheduler.policy.lanebook import LaneBook
 from scheduler.policy.types import WorkerId
@@ -226,7 +226,7 @@ def _planning_cost(*, waiting: int, tenants: int, starts: int, at_once: int) -> 
     fill(who, waiting, what="fill")
     store.settle_down()
     overview.fold_counts()
-    settle_memory()
+    settle_in()
     planned_s: list[float] = []
     took_s: list[float] = []
     book = LaneBook()

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from scheduler.collecting import settle_memory
 from scheduler.engine.executors.python import Handler
 from scheduler.engine.runner import Engine
 from scheduler.engine.settings import EngineSettings
+from scheduler.interpreter import settle_in
 from scheduler.models import Pool, Resource, Tenant
 from scheduler.policy.admission import Submission
 from scheduler.policy.types import PoolId, PriorityClass, ResourceKind, TenantId
@@ -94,7 +94,7 @@ def pool_id() -> PoolId:
 async def engine_running(handler: Handler, *, settings: EngineSettings | None = None) -> AsyncIterator[Engine]:
     """An engine on this loop, until the block ends."""
     engine = Engine(handlers={POOL: handler}, settings=settings)
-    settle_memory()
+    settle_in()
     stop = asyncio.Event()
     running = asyncio.create_task(engine.run(stop))
     try:

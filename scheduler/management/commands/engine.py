@@ -10,8 +10,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from scheduler.collecting import settle_memory
 from scheduler.engine.runner import Engine
+from scheduler.interpreter import settle_in
 from scheduler.management import sign_of_life
 
 EXIT_INTERRUPTED = 130
@@ -40,7 +40,7 @@ async def run_engine(sign: Path | None) -> bool:
     stop = asyncio.Event()
     hurry = asyncio.Event()
     engine = Engine()
-    settle_memory()
+    settle_in()
 
     def on_signal() -> None:
         if stop.is_set():
