@@ -39,7 +39,7 @@ from scheduler.api.run_schemas import (
     present_run_detail,
 )
 from scheduler.api.task_schemas import ReasonIn
-from scheduler.api.threads import in_pool
+from scheduler.api.threads import at_once, in_pool
 from scheduler.engine.doorbell import ring
 from scheduler.policy.runs import RunState
 from scheduler.policy.types import LeaseId, RunId
@@ -69,7 +69,7 @@ class RunFilterIn(In):
     operation_id="create_run",
     response={201: RunCreatedOut, 200: RunCreatedOut, PROBLEMS: Problem},
 )
-@in_pool
+@at_once
 def post_run(request: HttpRequest, body: RunIn) -> HttpResponse:
     """Store a run. 200 instead of 201 when its key was used before for the same content."""
     tenant = tenant_for_submit(caller_of(request), body.tenant)

@@ -38,7 +38,7 @@ from scheduler.api.task_schemas import (
     present_detail,
     present_task,
 )
-from scheduler.api.threads import in_pool, in_thread
+from scheduler.api.threads import at_once, in_pool, in_thread
 from scheduler.api.why_schemas import WhyOut, present_why
 from scheduler.engine.doorbell import ring
 from scheduler.engine.group_commit import GROUP_COMMIT
@@ -212,7 +212,7 @@ def get_why(request: HttpRequest, task_id: Path[Id]) -> HttpResponse:
 @router.post(
     "/tasks/{task_id}/cancel", auth=SUBMIT, operation_id="cancel_task", response={200: CancelOut, PROBLEMS: Problem}
 )
-@in_pool
+@at_once
 def cancel_task(request: HttpRequest, task_id: Path[Id], body: ReasonIn | None = None) -> HttpResponse:
     """Cancel a waiting task at once, tell a running one to stop; 409 when it has ended."""
     caller = caller_of(request)

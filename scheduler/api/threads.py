@@ -1,4 +1,8 @@
-"""Runs what asks the database for async views: in a bounded pool, each call giving its connection back."""
+"""Runs what asks the database for async views: in bounded pools, each call giving its connection back.
+
+What takes in or takes back one thing, with a few statements and waiting for nobody, has threads of its own: it must not
+stand in line behind batches and long lists. It never decides what is done.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +22,29 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS_MAX: Final = 8
+SHORT_MAX: Final = 2
 _POOL: Final = ThreadPoolExecutor(max_workers=THREADS_MAX, thread_name_prefix="api")
+_SHORT: Final = ThreadPoolExecutor(max_workers=SHORT_MAX, thread_name_prefix="api-short")
 
 
 def in_pool(view: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     """Make an async view of one that asks the database: it runs in the pool, from its first line to its last."""
+    return _made_async(view, _POOL)
 
+
+def at_once(view: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    """The same for a view that takes in or takes back one thing and waits for no plan, in a line of its like."""
+    return _made_async(view, _SHORT)
+
+
+def _made_async(view: Callable[P, T], pool: ThreadPoolExecutor) -> Callable[P, Awaitable[T]]:
     @wraps(view)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
         def call() -> T:
             with coming_from(*_origin(args[0])):
                 return view(*args, **kwargs)
 
-        return await in_thread(call)
+        return await in_thread(call, pool)
 
     # Ninja reads the parameters' types here, and would look their names up in this module.
     run.__signature__ = inspect.signature(view, eval_str=True)  # type: ignore[attr-defined]  # what `inspect` looks for
@@ -44,7 +58,7 @@ def _origin(request: object) -> tuple[str | None, str | None]:
     return request.META.get("REMOTE_ADDR"), request.headers.get("X-Request-ID")
 
 
-async def in_thread(call: Callable[[], T]) -> T:
+async def in_thread(call: Callable[[], T], pool: ThreadPoolExecutor = _POOL) -> T:
     """Run a call that uses the database, without holding a thread or a connection before or after."""
 
     def run() -> T:
@@ -53,4 +67,4 @@ async def in_thread(call: Callable[[], T]) -> T:
         finally:
             connection.close()
 
-    return await asyncio.get_running_loop().run_in_executor(_POOL, run)
+    return await asyncio.get_running_loop().run_in_executor(pool, run)
