@@ -73,7 +73,16 @@ class Campaign:
         await call(
             "POST",
             "/pools",
-            {"name": "tools", "executor": "python", "config": handler, "initial": 64, "max": 64, **slots},
+            {
+                "name": "tools",
+                "executor": "python",
+                "config": handler,
+                "initial": 64,
+                "max": 64,
+                # Engines fall one after the other: three attempts may all be lost with them.
+                "retry": retry,
+                **slots,
+            },
         )
         for slug in sorted({session.tenant for session in self.sessions}):
             quota: dict[str, Any] = {"start_rate": STARTS_PER_S, "start_burst": STARTS_BURST}

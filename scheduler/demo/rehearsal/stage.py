@@ -106,7 +106,7 @@ async def stage(folder: Path, *, provider: Sequence[str] = (), environ: Mapping[
         yield Stage(folder, shared, api, provider_url, payments_url, programs)
     finally:
         if api is not None:
-            await api.aclose()
+            api.close()
         for program in reversed(programs):
             await asyncio.to_thread(program.stop)
 
