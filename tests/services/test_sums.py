@@ -50,7 +50,7 @@ def tenants(db: None) -> dict[str, TenantId]:
     for hour in range(0, 120, 5):
         at = NOON - timedelta(hours=hour)
         for n, tenant in enumerate(made.values()):
-            lease = 1 + 3 * hour + n
+            lease = 10**9 + 3 * hour + n
             outcome = "waste" if hour % 3 == 0 else "success"
             make_entry(tenant, pool, (n + 1) * USD, at=at, lease_id=lease, outcome=outcome, kind=f"k{hour % 4}")
             make_entry(tenant, other, 7, at=at, lease_id=lease, outcome=outcome, line=1, model=None, priority=None)
