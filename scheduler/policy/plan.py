@@ -156,8 +156,7 @@ class _Planner:
             head = queue.head
             assert head is not None  # noqa: S101 - a lane without a head is never chosen
             if queue.spent:
-                if queue.lane.unread and (group, queue.key.tenant) in self.moneyless:
-                    # What is not read of it costs money as well. It is looked at in its turn (see `lanebook`).
+                if queue.lane.unread and self._lacks_money(queue):
                     group.drop(queue)
                     continue
                 self.truncated, self.stopped_at = True, queue.key
@@ -291,6 +290,10 @@ class _Planner:
         return min(offers, key=lambda offer: offer[0])[1]
 
     # 4. Gates
+
+    def _lacks_money(self, unread: LaneQueue) -> bool:
+        """Whether what is not read costs money that its tenant lacks: it is looked at in its turn (see `lanebook`)."""
+        return (unread.group, unread.key.tenant) in self.moneyless and self.snapshot.demands[unread.key.demand].priced
 
     def _is_kept_by_money(self, queue: LaneQueue, head: TaskView) -> bool:
         """Whether its budgets keep the head back, and with it its lane."""

@@ -29,6 +29,7 @@ def backlog() -> RunBacklog:
     world.step(cheap._replace(cost=5, cost_min=5), run=RUNS + 1, tenant=POOR)
     for number in range(1, 201):
         world.step(task(5_000 + number, ready_at=NOW - 300.0 + number), run=1_000 + number, tenant=2 + number % 4)
+    world.demands = {place: replace(demand, priced=True) for place, demand in world.demands.items()}
     for tenant in list(world.tenants):
         counters = {NORMAL: FairCounter(0.0 if tenant == POOR else 50.0, NOW)}
         world.tenants[tenant] = replace(world.tenants[tenant], counters=counters)
@@ -83,3 +84,15 @@ def test_money_lets_all_of_them_start_in_their_order(backlog: RunBacklog) -> Non
         backlog.end(TaskId(number))
     started = [start for plan in reader.plans(NOW + 4.0) for start in plan.starts]
     assert {start.lane.tenant for start in started} == {POOR}, "its counter is the lowest"
+
+
+def test_what_costs_nothing_is_not_passed_over(backlog: RunBacklog) -> None:
+    """Free steps of the poor tenant, of another kind in the same pool and class, take every slot."""
+    free = backlog.semaphore(1, permits=1_000)
+    for number in range(1, 41):
+        step = task(8_000 + number, ready_at=NOW - 400.0 + number)
+        backlog.step(step, run=5_000 + number, tenant=POOR, needs={free: 1.0})
+    reader = Reader(backlog)
+    reader.fold(NOW)
+    started = [start for plan in reader.plans(NOW) for start in plan.starts if start.lane.tenant == POOR]
+    assert len(started) == SLOTS, "its turn comes first, and this work costs nothing"
