@@ -35,7 +35,9 @@ class RegisterIn(In):
     slots: Slots | dict[Name, Slots] = Field(1, description="Leases at once in each pool, or by pool")
     labels: dict[Name, Annotated[Text, Field(max_length=64)]] = Field(default={}, description="What tasks may ask for")
     worker: Text | None = Field(None, description="Its id, when it comes back")
-    held: Leases = Field(default=[], description="The leases that it still works on, when it comes back")
+    held: Leases | None = Field(
+        None, description="All leases that it still works on, when it comes back; what else it was given is handed back"
+    )
 
     def by_pool(self) -> dict[str, int]:
         """Slots by pool."""
@@ -44,11 +46,14 @@ class RegisterIn(In):
 
 
 class RegisteredOut(Out):
-    """A worker that is known."""
+    """A worker that is known. `kept`, `cancel` and `lost` say what became of the leases that it named."""
 
     id: str
     protocol: int
     granted_slots: dict[str, int]
+    kept: list[int] | None = None
+    cancel: dict[str, str] | None = None
+    lost: list[int] | None = None
 
 
 class PollIn(In):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -45,6 +46,7 @@ from scheduler.reads.pools import pool_names
 from scheduler.reads.tasks import ID_MAX
 from scheduler.services import workers as service
 from scheduler.services.changes import Author
+from scheduler.services.tokens import Principal
 
 router = Router(tags=["workers"])
 
@@ -59,10 +61,18 @@ async def register_worker(request: HttpRequest, body: RegisterIn) -> HttpRespons
         known = ", ".join(map(str, VERSIONS))
         raise Refused(f"Protocol {body.protocol} is not spoken here; these are: {known}.", code="unsupported_protocol")
     caller, slots = caller_of(request), body.by_pool()
+    held = body.held if body.worker is not None else None
     made = await in_thread(
-        lambda: service.register(caller, owner=body.owner, slots=slots, labels=body.labels, worker=body.worker)
+        lambda: service.register(
+            caller, owner=body.owner, slots=slots, labels=body.labels, worker=body.worker, held=held
+        )
     )
-    return respond(201, RegisteredOut(id=made.id, protocol=body.protocol, granted_slots=slots))
+    answer = RegisteredOut(id=made.id, protocol=body.protocol, granted_slots=slots)
+    if held is not None:
+        # What lies here for it is handed back with the rest that it does not name.
+        gateway().sit(made, socket=False, named=held)
+        answer = answer.model_copy(update=dict(await _beat(held, caller)))
+    return respond(201, answer)
 
 
 @router.post(
@@ -84,11 +94,7 @@ async def lease_work(
 )
 async def keep_leases(request: HttpRequest, worker_id: Path[Text], body: HeartbeatIn) -> HttpResponse:
     """Keep all these leases."""
-    leases = [LeaseId(lease) for lease in body.leases]
-    kept = await gateway().keep(leases, caller_of(request))
-    cancel = {str(lease): STOPS[each.stop] for lease, each in kept.items() if each.stop is not Stop.NO}
-    lost: list[int] = [lease for lease in leases if lease not in kept]
-    return respond(200, BeatOut(kept=list(kept), cancel=cancel, lost=lost))
+    return respond(200, await _beat(body.leases, caller_of(request)))
 
 
 @router.post(
@@ -156,6 +162,14 @@ async def charge_lease(request: HttpRequest, lease_id: Path[Id], body: ChargeIn)
     """Charge a call that the attempt has made, however it ends. The same `call` again changes nothing."""
     answer = await asyncio.shield(gateway().write(body.said(lease_id), caller_of(request)))
     return respond(200, ChargedOut(lease_id=lease_id, **answer))
+
+
+async def _beat(held: Sequence[int], caller: Principal) -> BeatOut:
+    leases = [LeaseId(lease) for lease in held]
+    kept = await gateway().keep(leases, caller)
+    cancel = {str(lease): STOPS[each.stop] for lease, each in kept.items() if each.stop is not Stop.NO}
+    lost: list[int] = [lease for lease in leases if lease not in kept]
+    return BeatOut(kept=list(kept), cancel=cancel, lost=lost)
 
 
 async def _report(request: HttpRequest, said: Report) -> HttpResponse:

@@ -241,6 +241,33 @@ def test_a_worker_that_does_not_know_a_lease_gives_it_back(api: Api) -> None:
     assert api.post(f"/leases/{given['lease_id']}/complete", json={}).json()["state"] == "succeeded"
 
 
+def test_a_worker_that_registers_again_keeps_what_it_names_and_gives_back_the_rest(api: Api, rival: Api) -> None:
+    worker = register(api)
+    tasks = submit(api, 2)
+    held: list[dict[str, Any]] = []
+
+    def take() -> bool:
+        held.extend(lease(api, worker, **AT_ONCE))
+        return len(held) == len(tasks)
+
+    wait_until(take, what="both leases")
+    mine, lost = (each["lease_id"] for each in held)
+    body = {"owner": "test", "pools": ["remote"], "slots": 10, "worker": worker, "held": [mine, 5]}
+    answer = api.post("/workers", json=body).json()
+    assert answer["id"] == worker
+    assert (answer["kept"], answer["cancel"], answer["lost"]) == ([mine], {}, [5])
+    other = rival.post("/workers", json=body).json()
+    assert (other["id"] != worker, other["kept"], other["lost"]) == (True, [], [mine, 5])
+
+    def again() -> list[dict[str, Any]]:
+        return [each for each in lease(api, worker, **AT_ONCE) if each["lease_id"] != lost]
+
+    [given] = wait_until(again, what="the lease that was not named to be handed out again")
+    assert (given["task"], given["attempt"]) == (held[1]["task"], 1)
+    for each in (mine, given["lease_id"]):
+        assert api.post(f"/leases/{each}/complete", json={}).json()["state"] == "succeeded"
+
+
 def test_what_a_worker_may_not_say_is_told_by_its_field(api: Api, site: Site, admin: Api) -> None:
     def refused(body: dict[str, Any]) -> tuple[int, str]:
         answer = api.post("/workers", json={"owner": "test", "pools": ["remote"]} | body)

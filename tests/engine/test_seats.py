@@ -38,3 +38,11 @@ def test_a_worker_whose_polls_are_slow_to_come_is_waited_for_and_one_that_is_bus
     seat.polls, seat.quiet_since = 0, 3.0
     seat.came(now=9.0)
     assert seat.patience_s == 0
+
+
+def test_a_poll_offers_as_many_slots_as_it_asks_for_beside_what_it_has_wherever_that_was_handed_out() -> None:
+    seat = Seat(RemoteWorker(WorkerId("w"), None, {PoolId(1): 5}, draining=False), socket=False, now=0.0)
+    seat.held[KNOWN] = (PoolId(1), 0.0)
+    assert seat.wanted(2) == {PoolId(1): 3}
+    assert seat.wanted(2, [KNOWN, UNKNOWN]) == {PoolId(1): 4}
+    assert seat.wanted(5, [KNOWN, UNKNOWN]) == {PoolId(1): 5}

@@ -134,7 +134,7 @@ class Gateway:
         `held` names all leases that the worker knows; those that never reached it are handed back. `reporting` is
         waited for first: reports that came with the poll.
         """
-        self._want(seat, seat.wanted(leases_max))
+        self._want(seat, seat.wanted(leases_max, held or ()))
         seat.came(now=self._loop.time())
         try:
             if reporting is not None:

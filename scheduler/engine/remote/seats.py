@@ -118,12 +118,16 @@ class Seat:
 
     # What it offers
 
-    def wanted(self, leases_max: int) -> dict[PoolId, int]:
-        """What it offers while it waits for so many leases more: those and what it has, within what it declared."""
+    def wanted(self, leases_max: int, named: Collection[int] = ()) -> dict[PoolId, int]:
+        """What it offers while it waits for so many leases more: those and what it has, within what it declared.
+
+        Leases that it names and that another process handed out may be of any of its pools.
+        """
         if self.draining:
             return {}
         busy = Counter(pool for pool, _ in self.held.values())
-        return {pool: min(slots, busy[pool] + leases_max) for pool, slots in self.declared.items()}
+        others = sum(lease not in self.held for lease in named)
+        return {pool: min(slots, busy[pool] + others + leases_max) for pool, slots in self.declared.items()}
 
     def ended(self, live: Mapping[LeaseId, Stop], *, before: float) -> list[LeaseId]:
         """Leases that it was given before then and that are not there any more."""
