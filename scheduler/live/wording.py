@@ -101,6 +101,12 @@ def dollars(nano: int | None) -> str:
     return f"{sign}${text if nano else 0}"
 
 
+def dollars_exact(nano: int) -> str:
+    """Nano-dollars to the last digit: ``$1,000.00``, ``$0.000000001``."""
+    whole, _, rest = f"{Decimal(abs(nano)).scaleb(-_NANO):,f}".partition(".")
+    return f"{'-' if nano < 0 else ''}${whole}.{rest.rstrip('0').ljust(_CENTS, '0')}"
+
+
 def plural(number: float, one: str, many: str | None = None) -> str:
     """``1 task``, ``2 tasks``."""
     return f"{count(number)} {one if number == 1 else many or one + 's'}"

@@ -12,11 +12,13 @@ from scheduler.reads.turning import turn
 from scheduler.store import audit as store
 from scheduler.store.audit import SOURCES, AuditFilter, AuditRow
 
-__all__ = ["SOURCES", "AuditFilter", "AuditPage", "AuditRow", "all_events", "find_event", "list_events"]
+__all__ = ["SOURCES", "AuditFilter", "AuditPage", "AuditRow", "all_events", "events_of", "find_event", "list_events"]
 
 ID_MAX: Final = 2**63 - 1
 PAGE_MAX: Final = 200
 CHUNK_ROWS: Final = 1_000
+BESIDE_MAX: Final = 20
+"""Events shown on the page of the thing that they changed."""
 EXPORT_ROWS_MAX: Final = 1_000_000
 _CURSOR: Final = re.compile(r"(-?)([1-9][0-9]{0,18})")
 
@@ -64,6 +66,11 @@ def _stretches(wanted: AuditFilter) -> Iterator[list[AuditRow]]:
         if len(rows) < CHUNK_ROWS:
             return
         cursor = rows[-1].id
+
+
+def events_of(subject: str) -> list[AuditRow]:
+    """What was done lately to one thing, newest first."""
+    return store.load_older(AuditFilter(subject=subject), cursor=None, rows_max=BESIDE_MAX)
 
 
 def find_event(event: int) -> AuditRow:

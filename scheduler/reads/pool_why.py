@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from scheduler.policy.explain import Reason, Surroundings, explain_pool
 from scheduler.policy.types import LaneKey, PoolId, PriorityClass, TaskId, WaitReason
-from scheduler.reads.pools import PoolDetail, pool_detail
+from scheduler.reads.pools import Pause, PoolDetail, pause_of, pool_detail, unknown_pool
 from scheduler.reads.scale import PoolScale, pool_scale
 from scheduler.reads.snapshot import latest_snapshot
 from scheduler.reads.why import free_slots
-from scheduler.store import control, dispatch, fixed_starts, tasks
+from scheduler.store import control, dispatch, fixed_starts, overview, tasks
 
 _NOTHING: Final[Mapping[str, Mapping[str, float | None]]] = {}
 LANES_MAX: Final = 200
@@ -70,13 +70,37 @@ def pool_why(name: str) -> PoolExplanation:
     return PoolExplanation(pool, explain_pool(around, waiting, _short(picture)), classes, pool_scale(name), now)
 
 
-def longest_waiting(name: str) -> tuple[ClassWait, ...]:
-    """The classes of a pool in which something is ready, most urgent first. Raises NotFound."""
-    pool = pool_detail(name)
-    if not sum(pool.waiting.values()):
-        return ()
-    found = _classes(pool, _longest(control.load_pools([name])[0].id), dispatch.load_now())
-    return tuple(each for each in found if each.oldest_task is not None)
+RUNNING_SHOWN_MAX: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStory:
+    """What stands on a pool's page beside what moves there; `as_of` is Unix seconds.
+
+    `waiting` is the task of each class that waits longest, most urgent class first; `running` are the attempts that
+    have run longest, so many at most.
+    """
+
+    name: str
+    pause: Pause | None
+    waiting: tuple[tuple[str, TaskId], ...]
+    running: list[overview.RunningTask]
+    as_of: float
+
+
+def pool_story(name: str) -> PoolStory:
+    """The pool of that name; nothing is counted, which its live part does. Raises NotFound."""
+    rows = control.load_pools([name]) if "\x00" not in name else []
+    if not rows:
+        raise unknown_pool(name)
+    longest = sorted(_longest(rows[0].id).items())
+    return PoolStory(
+        name,
+        pause_of(rows[0]),
+        tuple((priority.label, task) for priority, (_, task) in longest),
+        overview.load_running_tasks(name, rows_max=RUNNING_SHOWN_MAX),
+        dispatch.load_now(),
+    )
 
 
 def _classes(

@@ -10,7 +10,7 @@ from scheduler.errors import NotFound
 from scheduler.policy.declarations import PoolSettings
 from scheduler.policy.states import WAITING, TaskState
 from scheduler.policy.types import PoolId, PriorityClass
-from scheduler.store import bounds, control, dispatch, overview
+from scheduler.store import bounds, control, overview
 
 _NOT_READY: Final = WAITING - {TaskState.READY}
 
@@ -47,12 +47,22 @@ class PoolDetail:
         return "running" if self.pause is None else "paused"
 
 
+def pause_of(row: control.PoolRow) -> Pause | None:
+    """The pause of a pool as it is kept."""
+    return None if row.paused_at is None else Pause(row.paused_by, row.pause_reason, row.paused_at, row.resume_at)
+
+
 def pool_detail(name: str) -> PoolDetail:
     """The pool of that name. Raises NotFound."""
     found = _details(control.load_pools([name])) if "\x00" not in name else []
     if not found:
-        raise NotFound(f"There is no pool named {name!r}.", code="unknown_pool")
+        raise unknown_pool(name)
     return found[0]
+
+
+def unknown_pool(name: str) -> NotFound:
+    """What is raised for a name that no pool has."""
+    return NotFound(f"There is no pool named {name!r}.", code="unknown_pool")
 
 
 def list_pools() -> list[PoolDetail]:
@@ -75,7 +85,6 @@ def _detail(
     running: int,
     load: bounds.PoolLoad | None,
 ) -> PoolDetail:
-    pause = None if row.paused_at is None else Pause(row.paused_by, row.pause_reason, row.paused_at, row.resume_at)
     waiting = {p.label: counts.get((row.id, p, TaskState.READY.value), 0) for p in PriorityClass}
     scheduled = sum(counts.get((row.id, p, state.value), 0) for p in PriorityClass for state in _NOT_READY)
     overload = None if load is None else load.overload
@@ -84,7 +93,7 @@ def _detail(
         row.executor,
         row.settings,
         row.version,
-        pause,
+        pause_of(row),
         waiting,
         scheduled,
         running,
@@ -92,22 +101,6 @@ def _detail(
         None if overload is None else overload.since,
         None if load is None else load.predicted_s,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class RunningNow:
-    """The attempts of a pool that run the longest (so many at most), and the time now in Unix seconds."""
-
-    longest: list[overview.RunningTask]
-    as_of: float
-
-
-RUNNING_SHOWN_MAX: Final = 20
-
-
-def running_now(name: str) -> RunningNow:
-    """What runs in the pool of that name, longest first."""
-    return RunningNow(overview.load_running_tasks(name, rows_max=RUNNING_SHOWN_MAX), dispatch.load_now())
 
 
 def pool_names() -> dict[int, str]:

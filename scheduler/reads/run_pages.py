@@ -11,6 +11,7 @@ from typing import Final
 
 from scheduler.policy.runs import RunState
 from scheduler.policy.types import RunId, TaskId
+from scheduler.reads.audit import AuditRow, events_of
 from scheduler.reads.runs import RunDetail, run_detail
 from scheduler.reads.tenants import tenant_to_show
 from scheduler.reads.turning import turn
@@ -22,10 +23,10 @@ from scheduler.store import run_pages as store
 from scheduler.store import runs as run_store
 from scheduler.store.kills import KillRow
 from scheduler.store.receipts import ListedReceipt
-from scheduler.store.run_pages import AttemptSpan, AuditLine, Figures, ModelCost, Progress, Span, StepRow
+from scheduler.store.run_pages import AttemptSpan, Figures, ModelCost, Progress, Span, StepRow
 from scheduler.store.runs import CheckpointRow, RunRow
 
-__all__ = ["AttemptSpan", "AuditLine", "Figures", "ModelCost", "Progress", "Span", "StepRow"]
+__all__ = ["AttemptSpan", "Figures", "ModelCost", "Progress", "Span", "StepRow"]
 
 ROWS: Final = 50
 STEPS: Final = 30
@@ -36,7 +37,6 @@ EDGES_MAX: Final = 1_000
 ATTEMPTS_EACH_MAX: Final = 10
 MODELS_MAX: Final = 20
 RECEIPTS_MAX: Final = 50
-AUDIT_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Story:
     checkpoint: CheckpointRow | None
     kills: Sequence[KillRow]
     waiting: Explanation | None
-    audit: Sequence[AuditLine]
+    audit: Sequence[AuditRow]
 
 
 def story(run: RunId, *, steps_after: int = 0) -> Story:
@@ -126,7 +126,7 @@ def story(run: RunId, *, steps_after: int = 0) -> Story:
         checkpoint=run_store.load_checkpoint(run),
         kills=kill_store.load(),
         waiting=None if longest is None else why(longest, None),
-        audit=store.load_audit(f"run:{run}", rows_max=AUDIT_MAX),
+        audit=events_of(f"run:{run}"),
     )
 
 

@@ -7,22 +7,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.errors import NotFound
+from scheduler.reads.audit import AuditRow, events_of
 from scheduler.reads.schedules import Run, next_runs
 from scheduler.reads.tenants import tenant_to_show
 from scheduler.store import dispatch as dispatch_store
-from scheduler.store import run_pages as audit_store
 from scheduler.store import schedule_pages as store
-from scheduler.store.run_pages import AuditLine
 from scheduler.store.schedule_pages import Figures, Listed
 from scheduler.store.schedules import OccurrenceRow, ScheduleRow
 
-__all__ = ["AuditLine", "Figures", "Listed", "OccurrenceRow", "Run", "ScheduleRow"]
+__all__ = ["Figures", "Listed", "OccurrenceRow", "Run", "ScheduleRow"]
 
 ROWS: Final = 50
 AHEAD: Final = 5
 SHOWN_AHEAD: Final = 3
 COUNT_MAX: Final = 10_001
-AUDIT_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class Story:
     ahead: Sequence[Run]
     history: Sequence[OccurrenceRow]
     more: bool
-    audit: Sequence[AuditLine]
+    audit: Sequence[AuditRow]
 
 
 def story(schedule: int, *, before: float | None = None) -> Story:
@@ -75,5 +73,5 @@ def story(schedule: int, *, before: float | None = None) -> Story:
         ahead=next_runs(row, AHEAD),
         history=history[:ROWS],
         more=len(history) > ROWS,
-        audit=audit_store.load_audit(f"schedule:{row.tenant_slug}/{row.name}", rows_max=AUDIT_MAX),
+        audit=events_of(f"schedule:{row.tenant_slug}/{row.name}"),
     )

@@ -8,19 +8,17 @@ from typing import Final
 
 from scheduler.errors import FieldError, NotFound, Refused
 from scheduler.policy.types import WORKER_FRESH_S, PoolId, WorkerId
+from scheduler.reads.audit import AuditRow, events_of
 from scheduler.reads.pools import pool_names
-from scheduler.reads.run_pages import AuditLine
 from scheduler.store import control
-from scheduler.store import run_pages as audit_store
 from scheduler.store import worker_pages as store
 from scheduler.store.worker_pages import FIRST_ID, Figures, HeldRow, WorkerRow
 
-__all__ = ["FIRST_ID", "AuditLine", "Figures", "HeldRow", "WorkerRow"]
+__all__ = ["FIRST_ID", "Figures", "HeldRow", "WorkerRow"]
 
 ROWS: Final = 50
 HELD_MAX: Final = 100
 VERSIONS_MAX: Final = 10
-AUDIT_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ class Story:
     held: Sequence[HeldRow]
     more: bool
     pools: Mapping[int, str]
-    audit: Sequence[AuditLine]
+    audit: Sequence[AuditRow]
 
 
 def story(worker: str) -> Story:
@@ -78,5 +76,5 @@ def story(worker: str) -> Story:
         detail = f"There is no worker {worker}. One that has left is forgotten after a while."
         raise NotFound(detail, code="unknown_worker")
     held = store.load_held(known, rows_max=HELD_MAX + 1)
-    audit = audit_store.load_audit(f"worker:{known}", rows_max=AUDIT_MAX)
+    audit = events_of(f"worker:{known}")
     return Story(row, held[:HELD_MAX], len(held) > HELD_MAX, pool_names(), audit)

@@ -78,18 +78,6 @@ class ModelCost(NamedTuple):
     wasted_nano: int
 
 
-class AuditLine(NamedTuple):
-    """Something that somebody did. `before` and `after` are JSON text."""
-
-    at: float
-    actor: str
-    source: str
-    action: str
-    reason: str
-    before: str | None
-    after: str | None
-
-
 def list_ids(
     states: Sequence[RunState], *, tenant: TenantId | None, above: int, below: int, older: bool, rows_max: int
 ) -> list[RunId]:
@@ -169,8 +157,3 @@ def count_unfinished_claims(run: RunId) -> int:
     """Effects that were claimed and may or may not have been made."""
     row = queries.fetch_one(_SQL["unfinished_claims"], {"run": run})
     return 0 if row is None else int(row[0])
-
-
-def load_audit(subject: str, *, rows_max: int) -> list[AuditLine]:
-    """What people did to one thing, newest first."""
-    return [AuditLine(*row) for row in queries.fetch(_SQL["audit_of"], {"subject": subject, "rows_max": rows_max})]

@@ -15,7 +15,7 @@ from scheduler.errors import FieldError, NotFound, Refused
 from scheduler.reads.audit import SOURCES, AuditFilter, AuditPage, all_events, find_event, list_events
 from scheduler.web.access import VIEW_AUDIT, needs
 from scheduler.web.audit_export import without_waiting, written
-from scheduler.web.audit_story import door_of, entry_of
+from scheduler.web.audit_story import door_of, entry_of, seen_by
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.shell import missing, page
 
@@ -44,7 +44,7 @@ def audit(request: HttpRequest) -> HttpResponse:
         status=status,
         fields=fields,
         faults=loose,
-        entries=[entry_of(row) for row in found.events],
+        entries=[entry_of(seen_by(request, row)) for row in found.events],
         asked=_query(request),
         filtered=any(field.value for field in fields),
         older=_at(request, found.older),
@@ -61,7 +61,7 @@ def entry(request: HttpRequest, event_id: int) -> HttpResponse:
         found = find_event(event_id)
     except NotFound as fault:
         return missing(request, fault.detail)
-    told = entry_of(found, whole=True)
+    told = entry_of(seen_by(request, found), whole=True)
     return page(request, "ops/audit_entry.html", title=f"Audit entry {found.id}", nav="audit", entry=told)
 
 
@@ -70,7 +70,8 @@ def entry(request: HttpRequest, event_id: int) -> HttpResponse:
 def export(request: HttpRequest) -> HttpResponse:
     """What the filter finds as a CSV file, of any length, written while it is read."""
     try:
-        pieces = written(all_events(_wanted(request)))
+        found = all_events(_wanted(request))
+        pieces = written([seen_by(request, row) for row in rows] for rows in found)
     except Refused:
         return audit(request)
     streamed = without_waiting(pieces) if isinstance(request, ASGIRequest) else pieces

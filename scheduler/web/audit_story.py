@@ -1,39 +1,47 @@
 """Decides how to tell what somebody changed: in words, value by value, and where the changed thing can be looked at.
 
-Pure: rows of the audit go in, lines for a template come out. Nothing here is markup; the template escapes it all.
+Rows of the audit go in, lines for a template come out. Nothing here is markup; the template escapes it all. What a task
+carries is for those who may see payloads, here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
+from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from scheduler.live import wording
-from scheduler.policy.money import format_usd
 from scheduler.reads.audit import AuditRow
 from scheduler.web import times
+from scheduler.web.access import VIEW_AUDIT, VIEW_PAYLOAD
 
 CHANGES_SHOWN_MAX: Final = 4
 VALUE_CHARS_MAX: Final = 80
 _EPOCH_2001_S: Final = 1e9
 _MONEY: Final = frozenset({"limit", "success_target", "top_up"})
-_TIMES: Final = frozenset({"until", "expires_at", "top_up_until"})
-_DOORS: Final = {"ui": "console", "api": "API", "admin": "administration", "system": "the system itself"}
+_PRICES: Final = frozenset({"input", "output", "cache_read", "cache_write", "cache_write_1h"})
+_CARRIED: Final = "payload"
+_TIMES: Final = frozenset({"until", "expires_at", "top_up_until", "valid_from", "valid_to"})
+_DOORS: Final = {"ui": "console", "api": "API", "admin": "administration", "system": "by itself"}
 _DONE: Final = {
     "add": "added",
     "cancel": "cancelled",
     "disable": "disabled",
+    "discard": "discarded",
     "drain": "drained",
     "edit": "edited",
+    "end_top_up": "ended the top-up of",
+    "finish": "finished",
     "forget": "forgot",
     "kill": "killed",
     "lift": "lifted the stop of",
     "lift_override": "lifted the override of",
     "override": "overrode",
+    "password": "gave a new password to",
     "pause": "paused",
     "raise": "stopped",
     "remove": "removed",
@@ -41,12 +49,15 @@ _DONE: Final = {
     "replay": "replayed",
     "reset_breaker": "closed the breaker of",
     "reset_factor": "restored the pace of",
+    "restore": "restored",
     "resume": "resumed",
     "revoke": "revoked",
     "rotate": "gave a new secret to",
     "run": "ran",
     "save": "saved",
+    "scale": "scaled",
     "test": "tested",
+    "top_up": "topped up",
 }
 _PAGES: Final = {
     "pool": ("ops:pool", "name"),
@@ -88,9 +99,33 @@ def door_of(source: str) -> str:
     return _DOORS.get(source, source)
 
 
+def panel(request: HttpRequest, subject: str, rows: Sequence[AuditRow]) -> dict[str, Any]:
+    """What ``ops/_audit.html`` is given: what was done lately to one thing, for those who may read the audit."""
+    may = request.user.has_perm(VIEW_AUDIT)
+    entries = [entry_of(seen_by(request, row)) for row in rows] if may else []
+    return {"may_audit": may, "audit_subject": subject, "audit": entries}
+
+
+def seen_by(request: HttpRequest, row: AuditRow) -> AuditRow:
+    """The event as this visitor may see it."""
+    if request.user.has_perm(VIEW_PAYLOAD):
+        return row
+    return replace(row, before=_bare(row.before), after=_bare(row.after))
+
+
+def _bare(value: Any) -> Any:
+    """Without what tasks carry, wherever it stands."""
+    if isinstance(value, list):
+        return [_bare(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    hidden = f"for those with the permission {VIEW_PAYLOAD}"
+    return {name: hidden if name == _CARRIED else _bare(each) for name, each in value.items()}
+
+
 def entry_of(row: AuditRow, *, whole: bool = False) -> Entry:
-    """The event in words; only its first changes unless it is wanted whole."""
-    changes = changes_of(row, chars_max=None if whole else VALUE_CHARS_MAX)
+    """The event in words; unless it is wanted whole, only its first changes, without what was left empty."""
+    changes = changes_of(row, chars_max=None if whole else VALUE_CHARS_MAX, empty=whole)
     shown = changes if whole else changes[:CHANGES_SHOWN_MAX]
     kind, _, name = row.subject.partition(":")
     return Entry(
@@ -125,8 +160,11 @@ def url_of(subject: str) -> str:
         return ""
 
 
-def changes_of(row: AuditRow, *, chars_max: int | None) -> list[Change]:
-    """Value by value, only what differs; what is inside a value that holds several is named with dots."""
+def changes_of(row: AuditRow, *, chars_max: int | None, empty: bool = True) -> list[Change]:
+    """Value by value, only what differs; what is inside a value that holds several is named with dots.
+
+    Without `empty`, what was not there before and says nothing now is left out.
+    """
     before, after = _flat(row.before or {}), _flat(row.after or {})
     names = [*after, *(name for name in before if name not in after)]
     return [
@@ -136,8 +174,12 @@ def changes_of(row: AuditRow, *, chars_max: int | None) -> list[Change]:
             _text(name, after[name], chars_max) if name in after else None,
         )
         for name in names
-        if name not in before or name not in after or before[name] != after[name]
+        if name not in after or (before[name] != after[name] if name in before else empty or _says(after[name]))
     ]
+
+
+def _says(value: Any) -> bool:
+    return value is not None and value is not False and value not in ("", [], {})
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -181,7 +223,9 @@ def _plain(name: str, value: Any) -> str:
 
 def _number(name: str, value: float) -> str:
     if isinstance(value, int) and (name.endswith("_nano") or name in _MONEY):
-        return f"${format_usd(value)}"
+        return wording.dollars_exact(value)
+    if isinstance(value, int) and name in _PRICES:
+        return f"{wording.dollars_exact(value)} per million"
     if name in _TIMES and value > _EPOCH_2001_S:
         return times.day_and_clock(value)
     if name.endswith("_s"):

@@ -15,8 +15,7 @@ from scheduler.live.frames import Key
 from scheduler.live.newest import newest
 from scheduler.policy.runs import KillScope
 from scheduler.reads.history import last_hour
-from scheduler.reads.pool_why import longest_waiting
-from scheduler.reads.pools import RUNNING_SHOWN_MAX, pool_detail, running_now
+from scheduler.reads.pool_why import RUNNING_SHOWN_MAX, pool_story
 from scheduler.reads.runs import kills_in_force
 from scheduler.web import times
 from scheduler.web.access import OPERATE_POOL, OPERATE_RUN, VIEW_CONSOLE, needs
@@ -69,28 +68,26 @@ POOL_HOUR: Final = (WAITING, OLDEST)
 def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str = "", fault: str = "") -> HttpResponse:
     """The page of a pool, after a refused action with the input kept and the fault beside it."""
     try:
-        detail = pool_detail(name)
+        told = pool_story(name)
     except NotFound:
         return no_such_pool(request, name)
-    now = running_now(detail.name)
-    hour = last_hour("pool", detail.name, now=now.as_of)
+    hour = last_hour("pool", name, now=told.as_of)
     return page(
         request,
         "ops/pool.html",
-        title=detail.name,
+        title=name,
         nav="pools",
-        live=Key("pool", detail.name),
+        live=Key("pool", name),
         status=status,
-        pool=detail,
-        longest=longest_waiting(detail.name),
-        running=[_running(each, now.as_of) for each in now.longest],
+        pool=told,
+        running=[_running(each, told.as_of) for each in told.running],
         running_max=RUNNING_SHOWN_MAX,
-        looked=times.clock(now.as_of),
-        looked_machine=wording.machine(now.as_of),
+        looked=times.clock(told.as_of),
+        looked_machine=wording.machine(told.as_of),
         hour_charts=hour_charts(hour, POOL_HOUR),
         hour_table=hour_table(hour, POOL_HOUR),
-        killed=next((k for k in kills_in_force() if (k.scope, k.name) == (KillScope.POOL, detail.name)), None),
-        resumes=times.day_and_clock(detail.pause.resumes_at) if detail.pause and detail.pause.resumes_at else "",
+        killed=next((k for k in kills_in_force() if (k.scope, k.name) == (KillScope.POOL, name)), None),
+        resumes=times.day_and_clock(told.pause.resumes_at) if told.pause and told.pause.resumes_at else "",
         pauses=PAUSES,
         may_kill=request.user.has_perm(OPERATE_RUN),
         may_operate=request.user.has_perm(OPERATE_POOL),

@@ -16,7 +16,7 @@ from scheduler.policy.runs import OPEN, RunState
 from scheduler.policy.types import RunId
 from scheduler.reads.run_pages import DRAWN_MAX, RECEIPTS_MAX, Story, reach_of_kill, story
 from scheduler.reads.runs import RunRow, run_row
-from scheduler.web import audit_words, run_drawing, run_story, task_story
+from scheduler.web import audit_story, run_drawing, run_story, task_story
 from scheduler.web.access import OPERATE_RUN, VIEW_CONSOLE, VIEW_PAYLOAD, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.run_drawing import Scale
@@ -76,7 +76,7 @@ def run_page(
         costs=[run_story.cost_of(each, sum(c.cost_nano for c in told.costs)) for each in told.costs],
         checkpoint=told.checkpoint,
         checkpoint_at=None if told.checkpoint is None else when(told.checkpoint.saved_at),
-        **audit_words.panel(request, f"run:{row.id}", told.audit),
+        **audit_story.panel(request, f"run:{row.id}", told.audit),
         documents=_documents(told, shown=request.user.has_perm(VIEW_PAYLOAD)),
     )
 

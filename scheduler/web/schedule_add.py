@@ -18,15 +18,13 @@ from scheduler.policy.payload import fault_in_json, fault_in_text
 from scheduler.policy.schedules import CatchUp, Overlap
 from scheduler.policy.types import PriorityClass
 from scheduler.reads.pools import pool_detail
-from scheduler.reads.schedule_pages import AHEAD, Run
 from scheduler.reads.tenants import tenant_to_show
 from scheduler.services.idempotency import Answer, once
-from scheduler.services.schedules import Declared, add_schedule, described, foresee
-from scheduler.web import schedule_words
+from scheduler.services.schedules import Declared, add_schedule, described
 from scheduler.web.access import EDIT_SCHEDULE, needs
 from scheduler.web.acting import author_of, done
 from scheduler.web.fields import Field, with_faults
-from scheduler.web.schedule_page import rhythm_fields
+from scheduler.web.schedule_page import foreseen_of, rhythm_fields
 from scheduler.web.shell import page
 from scheduler.web.toast import Toast
 
@@ -158,27 +156,20 @@ def _form(
     blank: bool = False,
 ) -> HttpResponse:
     """The form with these values and the runs that they would give, after a refusal with the faults beside them."""
-    found, ahead, now = list(errors), [], 0.0
-    try:
-        now, foreseen = foresee(values["cron"], values["time_zone"], runs_max=AHEAD)
-        ahead = [Run(*each) for each in foreseen]
-    except Refused as refusal:
-        found += [error for error in refusal.errors if error not in found]
-        status = max(status, 422)
+    foreseen, faults = foreseen_of(values)
+    found = [*errors, *(fault for fault in faults if fault not in errors)]
     fields, rest = with_faults([*_what_fields(values), *rhythm_fields(values)], found)
     return page(
         request,
         "ops/schedule_new.html",
         title="New schedule",
         nav="schedules",
-        status=status,
+        status=max(status, 422) if faults else status,
         fields=fields,
         fault=" ".join([fault, *rest]).strip(),
-        ahead=schedule_words.ahead_lines(ahead, values["time_zone"], now=now) if ahead else [],
         seen="" if blank else _seen(values),
-        rhythm=schedule_words.rhythm(values["cron"]) if ahead else "",
-        clock_rule=schedule_words.clock_rule(values["cron"]) if ahead else "",
         key=request.POST.get("key") or secrets.token_urlsafe(12),
+        **foreseen,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import urlencode
 
 import orjson
@@ -15,7 +16,7 @@ from scheduler.errors import FieldError, NotFound, Refused
 from scheduler.policy.schedules import CatchUp, Overlap
 from scheduler.reads.schedule_pages import AHEAD, Run, ScheduleRow, schedule_row, story
 from scheduler.services.schedules import foresee
-from scheduler.web import audit_words, schedule_words, task_story
+from scheduler.web import audit_story, schedule_words, task_story
 from scheduler.web.access import EDIT_SCHEDULE, VIEW_CONSOLE, VIEW_PAYLOAD, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.shell import missing, page
@@ -67,7 +68,7 @@ def schedule_page(
         permission=EDIT_SCHEDULE,
         reason=reason,
         fault=fault,
-        **audit_words.panel(request, f"schedule:{row.tenant_slug}/{row.name}", told.audit),
+        **audit_story.panel(request, f"schedule:{row.tenant_slug}/{row.name}", told.audit),
         document=task_story.document_of(
             "The task it submits", text, shown=request.user.has_perm(VIEW_PAYLOAD), permission=VIEW_PAYLOAD
         ),
@@ -116,32 +117,34 @@ def edit_page(
     fault: str = "",
 ) -> HttpResponse:
     """The form with these values and the runs that they would give, after a refusal with the faults beside them."""
-    found = list(errors)
-    ahead: list[Run] = []
-    now = 0.0
-    try:
-        now, foreseen = foresee(values["cron"], values["time_zone"], runs_max=AHEAD)
-        ahead = [Run(*each) for each in foreseen]
-    except Refused as refusal:
-        found += [error for error in refusal.errors if error not in found]
-        status = max(status, 422)
+    foreseen, faults = foreseen_of(values)
+    found = [*errors, *(fault for fault in faults if fault not in errors)]
     fields, rest = with_faults(rhythm_fields(values, values_of(row)), found)
-    lines = schedule_words.ahead_lines(ahead, values["time_zone"], now=now) if ahead else []
     return page(
         request,
         "ops/schedule_edit.html",
         title="Edit a schedule",
         nav="schedules",
-        status=status,
+        status=max(status, 422) if faults else status,
         schedule=row,
         version=version or str(row.version),
         fields=fields,
         fault=" ".join([fault, *rest]).strip(),
-        ahead=lines,
         seen=f"{values['cron']}|{values['time_zone']}",
-        rhythm=schedule_words.rhythm(values["cron"]) if lines else "",
-        clock_rule=schedule_words.clock_rule(values["cron"]) if lines else "",
+        **foreseen,
     )
+
+
+def foreseen_of(values: Mapping[str, str]) -> tuple[dict[str, Any], Sequence[FieldError]]:
+    """What a form shows of the runs that its values give: none beside the faults, where they give none."""
+    try:
+        now, found = foresee(values["cron"], values["time_zone"], runs_max=AHEAD)
+    except Refused as refusal:
+        return {"ahead": [], "rhythm": "", "clock_rule": ""}, refusal.errors
+    lines = schedule_words.ahead_lines([Run(*each) for each in found], values["time_zone"], now=now)
+    cron = values["cron"] if lines else ""
+    rhythm, clock_rule = (schedule_words.rhythm(cron), schedule_words.clock_rule(cron)) if cron else ("", "")
+    return {"ahead": lines, "rhythm": rhythm, "clock_rule": clock_rule}, ()
 
 
 def rhythm_fields(values: Mapping[str, str], current: Mapping[str, str] | None = None) -> list[Field]:

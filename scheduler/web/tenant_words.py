@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from scheduler.live import drawing, wording
 from scheduler.live import tenant as standing
 from scheduler.live.rows import Chip
-from scheduler.policy.money import format_usd
 from scheduler.policy.pace import BudgetState
 from scheduler.reads.spending import Spender
 
@@ -45,7 +44,7 @@ class SpenderLine:
 
 def amount(nano: int) -> Amount:
     """Nano-dollars for people."""
-    return Amount(wording.dollars(nano), f"${format_usd(nano)}")
+    return Amount(wording.dollars(nano), wording.dollars_exact(nano))
 
 
 def line_of(row: Spender) -> SpenderLine:

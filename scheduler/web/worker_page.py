@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from scheduler.errors import NotFound, Refused
 from scheduler.reads.worker_pages import figures, story
 from scheduler.services.workers import drain as drain_worker
-from scheduler.web import audit_words, worker_words
+from scheduler.web import audit_story, worker_words
 from scheduler.web.access import OPERATE_WORKER, VIEW_CONSOLE, needs
 from scheduler.web.acting import author_of, done, reason_of
 from scheduler.web.shell import missing, page
@@ -56,7 +56,7 @@ def _page(
         permission=OPERATE_WORKER,
         reason=reason,
         fault=fault,
-        **audit_words.panel(request, f"worker:{told.row.id}", told.audit),
+        **audit_story.panel(request, f"worker:{told.row.id}", told.audit),
     )
 
 

@@ -50,6 +50,32 @@ def test_a_change_is_told_in_words(auditor: Client, llm: Pool) -> None:
         assert text in html, text
 
 
+def seen_by(client: Client, entry: str) -> list[str]:
+    """The list, the page of an entry and the file."""
+    return [shown(client), client.get(entry).content.decode(), str(rows_of(client.get(f"{URL}export.csv")))]
+
+
+def test_what_tasks_carry_is_for_those_who_may_see_it(
+    with_permissions: WithPermissions, auditor: Client, llm: Pool
+) -> None:
+    change(action="schedule.add", subject="schedule:acme/x", after={"task": {"kind": "k", "payload": {"a": "secret"}}})
+    own = f"{URL}{AuditEvent.objects.get().pk}/"
+    for text in seen_by(auditor, own):
+        assert "secret" not in text
+        assert "scheduler.view_payload" in text
+    reader = with_permissions({*AUDITOR, "scheduler.view_payload"})
+    for text in seen_by(reader, own):
+        assert "secret" in text
+
+
+def test_what_was_left_empty_is_told_only_in_the_whole(auditor: Client) -> None:
+    change(action="tenant.add", subject="tenant:acme", after={"name": "Acme", "time_zone": None, "limit": 10**12})
+    listed = shown(auditor)
+    assert "$1,000.00" in listed
+    assert "time zone" not in listed
+    assert "time zone" in auditor.get(f"{URL}{AuditEvent.objects.get().pk}/").content.decode()
+
+
 def test_a_long_change_is_cut_in_the_list_and_whole_on_its_own_page(auditor: Client) -> None:
     with coming_from("192.0.2.7", "req-1"):
         change(after={f"part{n}": "x" * 300 for n in range(6)})

@@ -50,7 +50,7 @@ def test_a_pool_and_a_limit_show_their_hour(signed_in: SignIn, llm: Pool, snapsh
         at = now - timedelta(seconds=ago)
         HistorySample.objects.create(kind="pool", name="llm", at=at, waiting=ago, used=0.5, oldest_s=ago / 60)
         HistorySample.objects.create(kind="limit", name="openai", at=at, waiting=3, used=0.25)
-    with at_most(17):
+    with at_most(12):
         html = client.get("/ops/pools/llm/").content.decode()
     assert "Waiting over the last hour: highest 3,300, now 0" in html
     assert "Oldest waiting over the last hour: highest 55 s, now 0.0 s" in html

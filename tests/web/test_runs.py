@@ -186,9 +186,10 @@ def test_caps_are_changed_by_version_and_a_late_edit_shows_both(operator: Client
     assert late.status_code == 409
     assert 'value="60"' in html
     assert "Now 80." in html
-    told = operator.get(f"/ops/runs/{run}/").content.decode()
-    assert "max_steps: 40 → 80, max_width: 3 → 5" in told
-    assert "a larger goal" in told
+    entry = operator.get(f"/ops/runs/{run}/").context["audit"][0]
+    changed = {(each.name, each.was, each.now) for each in entry.changes}
+    assert {("max steps", "40", "80"), ("max width", "3", "5")} < changed
+    assert entry.row.reason == "a larger goal"
     assert 'name="version" value="2"' in html
     for field, value, said in (
         ("max_steps", "many", "Write a whole number above 0."),

@@ -143,8 +143,3 @@ ORDER BY t.ready_at, t.id LIMIT 1;
 -- name: unfinished_claims
 -- Effects of a run that were claimed and are not known to have been made.
 SELECT count(*) FROM receipt WHERE run_id = %(run)s AND state = 'claimed';
-
--- name: audit_of
--- What people did to one thing, newest first.
-SELECT extract(epoch FROM at)::float8, actor, source, action, reason, before::text, after::text
-FROM audit_event WHERE subject = %(subject)s ORDER BY id DESC LIMIT %(rows_max)s;
