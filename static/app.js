@@ -175,7 +175,7 @@ function status() {
   if (asked.paused) return ["pause", "Paused"];
   if (link.state === "open") return shown.seq && old > STALE_S + PACE_S ? stale : ["live", PACE_S > 1 ? `Live ${PACE_S} s` : "Live"];
   if (link.polled) return shown.seq && old > STALE_S + 6 ? stale : ["polling", "Polling 5 s"];
-  return ["off", link.state === "connecting" ? "Connecting" : "Disconnected"];
+  return link.state === "connecting" ? ["idle", "Connecting"] : ["off", "Disconnected"];
 }
 
 const BANNERS = {

@@ -32,11 +32,23 @@ BOUNDS = ("max_pending", "overflow", "allow_degraded", "reservable_fraction", "u
 class TenantForm(AskingForm):
     """A tenant's name, weight and limits."""
 
-    max_cost_per_run_usd = UsdField()
+    max_cost_per_run_usd = UsdField(label="A run costs at most, $", help_text='Like "12.50". Left empty: no limit.')
 
     class Meta:
         model = Tenant
         fields = ("slug", "name", "weight", "status", "time_zone", *QUOTA, "version")
+        labels: ClassVar[dict[str, str]] = {
+            "start_rate": "Starts per second, at most",
+            "start_burst": "Starts at once",
+            "max_in_flight": "Running at once, at most",
+            "max_queued": "Waiting, at most",
+            "max_steps_per_run": "Steps of a run, at most",
+            "max_width_per_run": "Steps of a run at once, at most",
+        }
+        help_texts: ClassVar[dict[str, str]] = {
+            "weight": "Its share against others that have work: twice the weight, twice the starts.",
+            "time_zone": "Of its budget's months, like Europe/Berlin.",
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -65,6 +77,7 @@ class TenantAdmin(AskingAdmin):
     form = TenantForm
     permission = "scheduler.edit_tenant"
     fixed = ("slug",)
+    fields = ("slug", "name", "weight", "status", "time_zone", *QUOTA, "max_cost_per_run_usd", "reason", "version")
     list_display = ("slug", "name", "status", "weight", "max_in_flight", "max_queued")
     list_filter = ("status",)
     search_fields = ("slug", "name")
@@ -84,10 +97,10 @@ class BudgetForm(AskingForm):
 
     at_fault: ClassVar[dict[str, str]] = {"limit": "limit_usd", "success_target": "success_target_usd"}
 
-    limit_usd = UsdField(help_text='US dollars a month, like "2000.00". Left empty: no limit.')
-    success_target_usd = UsdField(help_text="What a success may cost, waste included.")
+    limit_usd = UsdField(label="Limit a month, $", help_text='Like "2000.00". Left empty: no limit.')
+    success_target_usd = UsdField(label="Target per success, $", help_text="What a success may cost, waste included.")
     alert_at = forms.CharField(
-        help_text="Parts of the limit at which its owner is told, like 0.8, 1.0.", required=False
+        label="Told at", help_text="Parts of the limit at which its owner is told, like 0.8, 1.0.", required=False
     )
 
     class Meta:

@@ -156,14 +156,15 @@ def _promise_notices(pool: PoolView) -> Iterator[Notice]:
     late = [cls for cls in pool.slo if standing(pool, cls) is Standing.MISSED]
     if late:
         detail = " · ".join(
-            f"{cls} {wording.duration(pool.oldest_by_class[cls])} of {wording.duration(pool.slo[cls])}" for cls in late
+            f"{cls} has waited {wording.duration(pool.oldest_by_class[cls])}, target {wording.duration(pool.slo[cls])}"
+            for cls in late
         )
-        says = f"keeps {wording.name_list(late)} waiting longer than allowed"
+        says = f"keeps {wording.name_list(late)} work waiting past its target"
         yield _pool_notice(pool, "missed", Urgency.ACT, says, detail)
     soon = [cls for cls in pool.slo if standing(pool, cls) is Standing.WILL_MISS]
     if soon:
-        detail = " · ".join(f"{cls} may wait {wording.duration(pool.slo[cls])}" for cls in soon)
-        says = f"will keep {wording.name_list(soon)} waiting longer than allowed"
+        detail = " · ".join(f"target of {cls}: {wording.duration(pool.slo[cls])}" for cls in soon)
+        says = f"will keep {wording.name_list(soon)} work waiting past its target"
         yield _pool_notice(pool, "willmiss", Urgency.WATCH, says, detail)
 
 

@@ -169,11 +169,13 @@ class WorkerView:
     """One engine or worker."""
 
     id: str
+    name: str
     pools: tuple[str, ...]
     slots: int
     busy: int
     seen_at_s: float | None
     leader: bool
+    draining: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,9 +345,11 @@ def _failure(item: Json) -> FailureView:
 def _worker(item: Json) -> WorkerView:
     return WorkerView(
         id=name_of(item, "id"),
+        name=text_of(item, "name", NAME_CHARS_MAX) or name_of(item, "id"),
         pools=texts_of(item, "pools", NAME_CHARS_MAX),
         slots=whole_of(item, "slots"),
         busy=whole_of(item, "busy"),
         seen_at_s=time_of(item, "seen_at"),
         leader=bool(item.get("leader")),
+        draining=bool(item.get("draining")),
     )

@@ -13,7 +13,7 @@ from scheduler.live.board import CLASSES, Board, WorkerView
 from scheduler.live.frames import Frame, Key
 from scheduler.live.render import draw
 from scheduler.live.standing import Standing
-from scheduler.live.workforce import workers_by_pool
+from scheduler.live.workforce import worker_rows, workers_by_pool
 
 ROWS_ON_OVERVIEW_MAX: Final = 12
 ROWS_MAX: Final = 100
@@ -72,7 +72,8 @@ def _overview(board: Board, _scope: str) -> dict[str, Any]:
 
 
 def _pools(board: Board, _scope: str) -> dict[str, Any]:
-    return _pool_table(board, ROWS_MAX)
+    table = _pool_table(board, ROWS_MAX)
+    return {**table, "sections": rows.pool_sections(table["pools"])}
 
 
 def _resources(board: Board, _scope: str) -> dict[str, Any]:
@@ -145,7 +146,12 @@ LIVE_PAGES: Final[Mapping[str, LivePage]] = {
 
 def _pool_table(board: Board, rows_max: int) -> dict[str, Any]:
     found = rows.pool_rows(board)
-    return {"pools": found[:rows_max], "pools_left": max(len(found) - rows_max, 0), "classes": CLASSES}
+    return {
+        "pools": found[:rows_max],
+        "sections": [("", found[:rows_max])],
+        "pools_left": max(len(found) - rows_max, 0),
+        "classes": CLASSES,
+    }
 
 
 def _resource_table(board: Board, rows_max: int) -> dict[str, Any]:
@@ -162,7 +168,7 @@ def _promise_table(board: Board, rows_max: int, *, targets_only: bool = False) -
 
 
 def _worker_table(workers: Sequence[WorkerView]) -> dict[str, Any]:
-    found = rows.worker_rows(workers)
+    found = worker_rows(workers)
     return {
         "workers": found[:ROWS_ON_OVERVIEW_MAX],
         "workers_left": max(len(found) - ROWS_ON_OVERVIEW_MAX, 0),

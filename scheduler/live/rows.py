@@ -12,14 +12,13 @@ from typing import Final
 
 from scheduler.live import drawing, wording
 from scheduler.live.attention import OVERLOAD_SAYS, is_bottleneck
-from scheduler.live.board import Board, PoolView, ResourceView, WorkerView, element_id
+from scheduler.live.board import Board, PoolView, ResourceView
 
 VALUE_CHARS_MAX: Final = 8
 _TROUBLE: Final = {"bad": 0, "warn": 1, "quiet": 2}
 _HELD_UP, _FINE = 3, 4
-_POOL_CELLS: Final = ("state", "waiting", "bar", "running", "started", "failed", "oldest", "bound")
+_POOL_CELLS: Final = ("state", "waiting", "bar", "running", "started", "wait", "oldest", "bound")
 _RESOURCE_CELLS: Final = ("state", "bar", "use", "detail")
-_WORKER_CELLS: Final = ("role", "bar", "slots", "seen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,11 @@ class PoolRow:
         return self.pool.failed_per_s * 60
 
     @property
+    def wait(self) -> str:
+        """The wait of a task of the class high that is submitted now."""
+        return _predicted(self.pool, "high")
+
+    @property
     def later(self) -> str:
         """What will be waiting later: retries in backoff and tasks with a start time ahead."""
         parts = [("retrying", self.pool.retrying), ("scheduled", self.pool.scheduled)]
@@ -63,7 +67,7 @@ class PoolRow:
         """What keeps the pool from starting more, as a sentence of its own."""
         if self.bound:
             return self.bound
-        return "Nothing: there is no work waiting." if not self.pool.waiting else "Nothing: work starts as it comes."
+        return "Nothing bounds it: " + ("work starts as it comes." if self.pool.waiting else "no work is waiting.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +88,6 @@ class ResourceRow:
         if resource.kind == "semaphore":
             return f"semaphore · {wording.amount(resource.permits or resource.capacity)} permits"
         return f"token bucket · {wording.amount(resource.rate)} / s, burst {wording.amount(resource.burst)}"
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerRow:
-    """A line of the engines table."""
-
-    worker: WorkerView
-    ids: dict[str, str]
-    bar: list[drawing.Segment]
-    pools: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +152,8 @@ class Figure:
         return f"figure-{self.name}-extra"
 
 
-def _cell_ids(row_id: str, cells: Iterable[str]) -> dict[str, str]:
+def cell_ids(row_id: str, cells: Iterable[str]) -> dict[str, str]:
+    """The id of each live cell of a row."""
     return {cell: f"{row_id}-{cell}" for cell in cells}
 
 
@@ -167,6 +162,14 @@ def pool_rows(board: Board) -> list[PoolRow]:
     whole = max((pool.waiting for pool in board.pools), default=0)
     rows = (pool_row(pool, whole) for pool in board.pools)
     return sorted(rows, key=lambda row: (_pool_trouble(row), row.pool.name))
+
+
+def pool_sections(rows: Sequence[PoolRow]) -> list[tuple[str, list[PoolRow]]]:
+    """The rows by the kind of their pools, in the order in which kinds come first; one kind alone needs no heading."""
+    kinds: dict[str, list[PoolRow]] = {}
+    for row in rows:
+        kinds.setdefault(row.pool.executor, []).append(row)
+    return list(kinds.items()) if len(kinds) > 1 else [("", list(rows))]
 
 
 def _pool_trouble(row: PoolRow) -> int:
@@ -179,7 +182,7 @@ def pool_row(pool: PoolView, whole: int) -> PoolRow:
     bound = (pool.bound.text or pool.bound.code.replace("_", " ")) if pool.bound else ""
     return PoolRow(
         pool=pool,
-        ids=_cell_ids(pool.id, _POOL_CELLS),
+        ids=cell_ids(pool.id, _POOL_CELLS),
         chip=_pool_chip(pool),
         bar=drawing.segments(pool.by_class, whole),
         bound=bound[:1].upper() + bound[1:] if bound and not (pool.bound and pool.bound.resource) else bound,
@@ -235,7 +238,7 @@ def _resource_row(resource: ResourceView, now_s: float) -> ResourceRow:
     tone = "hot" if chip.tone in {"warn", "bad"} else "use"
     return ResourceRow(
         resource=resource,
-        ids=_cell_ids(resource.id, _RESOURCE_CELLS),
+        ids=cell_ids(resource.id, _RESOURCE_CELLS),
         chip=chip,
         bar=drawing.segments([(tone, resource.used_fraction)], 1.0),
         use=_use(resource),
@@ -290,19 +293,6 @@ def _next(resource: ResourceView, now_s: float) -> str:
     if resource.next_at_s is None or resource.next_at_s <= now_s:
         return ""
     return f"next in {wording.duration(resource.next_at_s - now_s)}"
-
-
-def worker_rows(workers: Sequence[WorkerView]) -> list[WorkerRow]:
-    """Engines and workers, the leader first, then by name."""
-    return [
-        WorkerRow(
-            worker=worker,
-            ids=_cell_ids(element_id("w", worker.id), _WORKER_CELLS),
-            bar=drawing.segments([("use", worker.busy)], worker.slots),
-            pools=wording.name_list(list(worker.pools)) or "all",
-        )
-        for worker in sorted(workers, key=lambda worker: (not worker.leader, worker.id))
-    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Decides how the workers of each pool read: how many there are, how busy, and whether any are missing.
+"""Decides how workers read, one by one and by pool: how many there are, how busy, and whether any are missing.
 
 "No workers" is said only where that keeps work back: something waits, nobody is there, and nobody paused the pool.
 """
@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from scheduler.live import wording
-from scheduler.live.board import PoolView, element_id
+from scheduler.live.board import PoolView, WorkerView, element_id
 from scheduler.live.drawing import Segment, segments
+from scheduler.live.rows import Chip, cell_ids
+
+_WORKER_CELLS: Final = ("link", "state", "bar", "slots", "seen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +69,34 @@ def _state(pool: PoolView) -> tuple[str, str, str]:
     if pool.waiting:
         return ("cross", "No workers connected", "bad")
     return ("idle", "None, and nothing waits", "quiet")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A line of the engines table."""
+
+    worker: WorkerView
+    ids: dict[str, str]
+    chip: Chip
+    bar: Sequence[Segment]
+    pools: str
+
+
+def worker_rows(workers: Sequence[WorkerView]) -> list[WorkerRow]:
+    """Engines and workers, the leader first, then by name."""
+    return [
+        WorkerRow(
+            worker=worker,
+            ids=cell_ids(element_id("w", worker.id), _WORKER_CELLS),
+            chip=_worker_chip(worker),
+            bar=segments([("use", worker.busy)], worker.slots),
+            pools=wording.name_list(list(worker.pools)) or "all",
+        )
+        for worker in sorted(workers, key=lambda worker: (not worker.leader, worker.name, worker.id))
+    ]
+
+
+def _worker_chip(worker: WorkerView) -> Chip:
+    if worker.draining:
+        return Chip("drain", "Draining", "warn")
+    return Chip("ok", "Leads" if worker.leader else "Ready", "ok")

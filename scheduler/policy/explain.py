@@ -171,7 +171,7 @@ def _ended(task: WaitingTask) -> Reason:
     if task.state is TaskState.SKIPPED and spoiled:
         detail |= {"because": [_shown(each) for each in spoiled[:PARENTS_SHOWN_MAX]]}
         said = f", because it comes after {_listed([_missed(each) for each in spoiled])}."
-    return Reason(task.state.value, f"It does not wait any more: it {_ENDINGS[task.state]}{said}", detail)
+    return Reason(task.state.value, f"It {_ENDINGS[task.state]}{said}", detail)
 
 
 def _not_ready(task: WaitingTask, now: float) -> Reason:

@@ -95,7 +95,7 @@ def _time(name: str, text: str | None) -> float | None:
         given = datetime.fromisoformat(text)
         return given.replace(tzinfo=given.tzinfo or UTC).timestamp()
     except (ValueError, OverflowError):
-        detail = "Write a time like 2026-11-30T12:00, in UTC."
+        detail = "Write a time like 2026-11-30 or 2026-11-30T12:00, in UTC."
         raise Refused(detail, code="bad_filter", errors=(FieldError((name,), detail),)) from None
 
 
@@ -107,8 +107,8 @@ def _fields(request: HttpRequest) -> list[Field]:
         Field("action", "Action", value["action"], extra={"placeholder": "pool.pause"}),
         Field("subject", "What", value["subject"], extra={"placeholder": "pool:llm"}),
         Field("source", "Through", value["source"], kind="select", options=doors),
-        Field("since", "From, UTC", value["since"], extra={"placeholder": "2026-11-30T12:00"}),
-        Field("until", "Until, UTC", value["until"], extra={"placeholder": "2026-11-30T18:00"}),
+        Field("since", "From, UTC", value["since"], extra={"placeholder": "2026-11-30"}),
+        Field("until", "Until, UTC", value["until"], extra={"placeholder": "2026-12-01"}),
     ]
 
 

@@ -69,7 +69,7 @@ def _lasts(row: ListedRow, now: float) -> str:
     if row.due_at is not None and row.state in WAITING and row.due_at > now:
         return f"due in {wording.glance(row.due_at - now)}"
     if row.state in WAITING:
-        return f"waits {wording.glance(max(0.0, now - (row.ready_at or row.created_at)))}"
+        return f"waits {wording.glance(max(0.0, now - max(row.ready_at or 0.0, row.created_at)))}"
     if row.finished_at is not None:
         return f"ended {wording.glance(max(0.0, now - row.finished_at))} ago"
     return wording.NONE

@@ -24,7 +24,7 @@ _NOT_DUE: Final = frozenset({TaskState.BLOCKED, TaskState.SCHEDULED})
 _CHIPS: Final = {
     TaskState.BLOCKED: ("stale", "Waits for other tasks", "quiet"),
     TaskState.SCHEDULED: ("stale", "Scheduled", "quiet"),
-    TaskState.READY: ("stale", "Waiting", "warn"),
+    TaskState.READY: ("stale", "Waiting", "quiet"),
     TaskState.RUNNING: ("ok", "Running", "ok"),
     TaskState.RETRYING: ("warn", "Waits for another attempt", "warn"),
     TaskState.SUCCEEDED: ("ok", "Succeeded", "ok"),
@@ -101,16 +101,32 @@ def why_title(state: TaskState) -> str:
 
 
 def figures_of(found: TaskDetail, why: Explanation) -> list[Figure]:
-    """The numbers at the top."""
+    """The numbers at the top: of one that has ended, when and how long it ran, else where it is in the line."""
     task = found.task
-    ahead = "—" if why.position is None else wording.count(why.position)
+    place = _ended(found, why) if task.finished_at is not None else _place(why)
     return [
-        Figure("Ahead of it", ahead, "tasks, about" if why.position is not None else "only while it is ready"),
-        Figure("Starts in", *_predicted(why)),
+        *place,
         Figure("Waited", *_waited(found, why)),
         Figure("Attempts", f"{task.attempts} / {task.max_attempts}", wording.plural(task.replays, "replay")),
         Figure("Class", task.priority.label, f"of {task.tenant}"),
         Figure("Takes about", wording.glance(task.expected_s), "as far as is known"),
+    ]
+
+
+def _place(why: Explanation) -> list[Figure]:
+    ahead = "—" if why.position is None else wording.count(why.position)
+    return [
+        Figure("Ahead of it", ahead, "tasks, about" if why.position is not None else "only while it is ready"),
+        Figure("Starts in", *_predicted(why)),
+    ]
+
+
+def _ended(found: TaskDetail, why: Explanation) -> list[Figure]:
+    ended_s = found.task.finished_at or why.as_of
+    ran_s = [max(0.0, each.finished_at - each.started_at) for each in found.attempts]
+    return [
+        Figure("Ended", wording.glance(max(0.0, why.as_of - ended_s)), f"ago, at {times.clock(ended_s)}"),
+        Figure("Ran", wording.glance(ran_s[0]), "its last attempt") if ran_s else Figure("Ran", wording.NONE, "never"),
     ]
 
 

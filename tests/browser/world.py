@@ -55,6 +55,7 @@ ROLES = {
     "viewer": VIEW,
     "operator": [*VIEW, "operate_pool", "view_payload"],
     "admin": sorted(PERMISSIONS[Role.ADMIN]),
+    "staff": sorted(PERMISSIONS[Role.ADMIN]),
     "limits": [*VIEW, "edit_resource_limit"],
 }
 PASSWORD = "correct horse battery staple"
@@ -129,7 +130,7 @@ class World:
         return self.do(lambda: self._sign_in(role))
 
     def _sign_in(self, role: str) -> str:
-        user = User.objects.create_user(role, password=PASSWORD)
+        user = User.objects.create_user(role, password=PASSWORD, is_staff=role == "staff")
         user.user_permissions.set(Permission.objects.filter(codename__in=ROLES[role]))
         client = Client()
         client.force_login(user)

@@ -73,10 +73,10 @@ def test_the_sentence_never_says_that_all_is_well_when_it_is_not_known() -> None
 
 def test_a_missed_target_needs_somebody_at_once() -> None:
     [notice] = needs_attention(board(oldest_by_class={"high": 8.0}))
-    assert (notice.urgency.word, notice.says) == ("Act now", "keeps high waiting longer than allowed")
-    assert notice.detail == "high 8.0 s of 5.0 s"
+    assert (notice.urgency.word, notice.says) == ("Act now", "keeps high work waiting past its target")
+    assert notice.detail == "high has waited 8.0 s, target 5.0 s"
     [notice] = needs_attention(board(forecast={"high": {"p50_s": 6.0, "p90_s": 9.0}}))
-    assert (notice.urgency.word, notice.says) == ("Watch", "will keep high waiting longer than allowed")
+    assert (notice.urgency.word, notice.says) == ("Watch", "will keep high work waiting past its target")
 
 
 def test_a_budget_that_runs_out_and_tasks_that_die_need_somebody() -> None:

@@ -67,11 +67,11 @@ def test_a_skipped_task_says_because_of_whom() -> None:
     fine = after("fine", TaskState.SUCCEEDED, met=True)
     (reason,) = told(TaskState.SKIPPED, fine, after("bad", TaskState.FAILED, met=False), after("no", None, met=False))
     assert reason.text == (
-        "It does not wait any more: it was skipped, because it comes after bad, which had to succeed and is failed "
+        "It was skipped, because it comes after bad, which had to succeed and is failed "
         "and no, which nobody submitted in time."
     )
     assert reason.detail["because"] == [
         {"key": "bad", "id": 7, "on": "success", "state": "failed"},
         {"key": "no", "id": 7, "on": "success", "state": None},
     ]
-    assert told(TaskState.SKIPPED)[0].text == "It does not wait any more: it was skipped."
+    assert told(TaskState.SKIPPED)[0].text == "It was skipped."
