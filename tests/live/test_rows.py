@@ -24,8 +24,8 @@ def test_the_kind_with_the_most_trouble_comes_first_and_one_alone_has_no_heading
 
 def test_a_worker_goes_by_its_name_and_says_how_it_stands() -> None:
     workers = [
-        sample.worker("id-1", name="vm:1", leader=True),
-        sample.worker("id-2", name="vm:0", draining=True),
+        {**sample.worker("id-1", leader=True), "name": "vm:1"},
+        {**sample.worker("id-2", draining=True), "name": "vm:0"},
         sample.worker("id-3"),
     ]
     said = [(row.worker.name, row.chip.word) for row in worker_rows(board(workers=workers).workers)]
