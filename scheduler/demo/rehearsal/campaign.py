@@ -15,6 +15,7 @@ from typing import Any, Final
 from scheduler.demo.rehearsal.api import RehearsalFailed
 from scheduler.demo.rehearsal.beside import beside
 from scheduler.demo.rehearsal.campaign_cast import (
+    BURST_USED,
     LEASE_TTL_S,
     POOR_BUDGET_USD,
     PROVIDER_AT_ONCE,
@@ -54,7 +55,7 @@ class Campaign:
     async def set_up(self) -> None:
         """Limits as the provider has them, pools, tenants with their quotas."""
         call = self.on.api.call
-        rate = {"name": "provider", "kind": "token_bucket", "rate": PROVIDER_PER_S, "burst": PROVIDER_PER_S}
+        rate = {"name": "provider", "kind": "token_bucket", "rate": PROVIDER_PER_S, "burst": BURST_USED}
         await call("POST", "/resources", rate)
         at_once = {"name": "provider-at-once", "kind": "semaphore", "permits": PROVIDER_AT_ONCE}
         await call("POST", "/resources", at_once)

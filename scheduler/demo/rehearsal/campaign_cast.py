@@ -19,6 +19,8 @@ ARRIVALS_PER_S: Final = 30.0
 CAMPAIGN_STARTS: Final = 100
 """What the tenant of the campaign starts within one second."""
 PROVIDER_PER_S: Final = 60.0
+BURST_USED: Final = 0.8 * PROVIDER_PER_S
+"""Requests reach the provider at other intervals than they were started at: some catch up with the ones before them."""
 PROVIDER_AT_ONCE: Final = 40
 WIDTH: Final = 2
 READS: Final = ("order", "customer", "policy", "history")
