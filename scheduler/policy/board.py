@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from scheduler.policy.limits import EPSILON, Limit, limit_at
 from scheduler.policy.order import OrderPolicy, score
@@ -152,6 +152,10 @@ class Demand:
         return 0.0 if self.priority is None else level.floor(self.priority)
 
 
+_NONE_TAKEN: Final[set[int]] = set()
+"""Where only a place in the window says what was taken; never added to."""
+
+
 class LaneQueue:
     """One lane being drawn from: `head` is the task that goes next, None when nothing is left.
 
@@ -187,7 +191,7 @@ class LaneQueue:
         self.index = 0
         self.fifo_at = 0
         self.urgent_at = 0
-        self.taken: set[int] = set()
+        self.taken: set[int] = set() if lane.urgent else _NONE_TAKEN
         self.alive = True
         self.spent = False
         self.head: TaskView | None = None
@@ -201,14 +205,14 @@ class LaneQueue:
 
     def _advance(self, now: float, order: OrderPolicy) -> None:
         """Choose the next head: FIFO, unless the nearest deadline makes its task score higher."""
-        lane, taken = self.lane, self.taken
+        lane = self.lane
+        if lane.urgent:
+            self._pass_taken()
         fifo, urgent, at = lane.fifo, lane.urgent, self.fifo_at
-        if taken:
-            while at < len(fifo) and fifo[at].id in taken:
-                at += 1
-            self.fifo_at = at
-            while self.urgent_at < len(urgent) and urgent[self.urgent_at].id in taken:
-                self.urgent_at += 1
+        if at < len(fifo) and not urgent:
+            self.head = fifo[at]
+            self.head_score = score(self.head, lane.key.priority, now=now, policy=order)
+            return
         if lane.more and (at >= len(fifo) or (self.urgent_at >= len(urgent) >= len(fifo))):
             self.spent = True
             return
@@ -221,6 +225,14 @@ class LaneQueue:
             rival_score = score(rival, lane.key.priority, now=now, policy=order)
             if self.head is None or rival_score > self.head_score:
                 self.head, self.head_score = rival, rival_score
+
+    def _pass_taken(self) -> None:
+        """Go on to what is left of both windows."""
+        fifo, urgent, taken = self.lane.fifo, self.lane.urgent, self.taken
+        while self.fifo_at < len(fifo) and fifo[self.fifo_at].id in taken:
+            self.fifo_at += 1
+        while self.urgent_at < len(urgent) and urgent[self.urgent_at].id in taken:
+            self.urgent_at += 1
 
     def pop(self, now: float, order: OrderPolicy) -> None:
         """Take the head and show the next one."""
@@ -317,12 +329,16 @@ class Group:
         heap = self.tenants
         while True:
             counter, tenant = heap[0]
-            if self.best_lane_of(tenant) is None:
+            if self._top(self.by_tenant[tenant]) is None:
                 heappop(heap)
             elif counter != counters[tenant]:
                 heapreplace(heap, (counters[tenant], tenant))
             else:
                 return heap[0]
+
+    def next_lane(self, counters: dict[TenantId, float]) -> LaneQueue:
+        """That tenant's lane with the highest-scoring head."""
+        return self.lanes[self.by_tenant[self.next_tenant(counters)[1]][0][3]]
 
 
 def _replace_or_push(heap: list[HeadEntry], entry: HeadEntry) -> None:

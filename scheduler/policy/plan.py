@@ -281,10 +281,7 @@ class _Planner:
         """The best lane of the tenant with the lowest counter in these groups, which have a lane alive."""
         counters = self.counters[groups[0].priority]
         if len(groups) == 1:
-            group = groups[0]
-            entry = group.best_lane_of(group.next_tenant(counters)[1])
-            assert entry is not None  # noqa: S101 - the group has a lane alive
-            return group.lanes[entry[3]]
+            return groups[0].next_lane(counters)
         tenant_id = min(g.next_tenant(counters) for g in groups)[1]
         offers = [(entry[:3], g.lanes[entry[3]]) for g in groups if (entry := g.best_lane_of(tenant_id)) is not None]
         return min(offers, key=lambda offer: offer[0])[1]
