@@ -7,7 +7,7 @@ from django.db.models import Index, Q, UniqueConstraint
 
 
 class TaskCount(models.Model):
-    """How many tasks of a lane are in a state, folded. The truth at any moment is this plus `task_delta`.
+    """How many tasks of a lane are in a state, folded. The truth at any moment is this plus `task_change`.
 
     `started` counts every move into `running`, `pruned_ok` and `pruned_failed` those that ended so and are forgotten.
     """
@@ -30,7 +30,11 @@ class TaskCount(models.Model):
 
 
 class TaskDelta(models.Model):
-    """Changes to the counts, one row per statement and lane, appended by the triggers on `task`."""
+    """Changes to the counts, one row per statement, lane and move, appended by the triggers on `task`.
+
+    `n` tasks came to `counter`, from `came_from` if it is told. The view `task_change` shows it as changes of single
+    counters, with `started` for every move into `running`.
+    """
 
     pool_id = models.BigIntegerField()
     priority = models.SmallIntegerField()
@@ -38,6 +42,7 @@ class TaskDelta(models.Model):
     demand_id = models.BigIntegerField()
     counter = models.CharField(max_length=13)
     n = models.BigIntegerField()
+    came_from = models.CharField(max_length=13, null=True)
 
     class Meta:
         db_table = "task_delta"
@@ -52,7 +57,7 @@ class TaskDelta(models.Model):
 
 
 class WaitingDepth(models.Model):
-    """How much waits and runs in a pool or for a tenant, folded with the counts. The truth: this plus `task_delta`."""
+    """How much waits and runs in a pool or for a tenant, folded with the counts. The truth: this plus `task_change`."""
 
     pk = models.CompositePrimaryKey("scope", "scope_id")
     scope = models.CharField(max_length=6)

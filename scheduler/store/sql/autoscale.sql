@@ -20,7 +20,7 @@ SELECT pool_id, priority, demand_id, counter, sum(n)::bigint
 FROM (SELECT pool_id, priority, demand_id, counter, n FROM task_count
       WHERE pool_id = ANY(%(pools)s::bigint[]) AND counter IN ('ready', 'started')
       UNION ALL
-      SELECT pool_id, priority, demand_id, counter, n FROM task_delta
+      SELECT pool_id, priority, demand_id, counter, n FROM task_change
       WHERE pool_id = ANY(%(pools)s::bigint[]) AND counter IN ('ready', 'started')) AS counts
 GROUP BY 1, 2, 3, 4;
 
@@ -40,7 +40,7 @@ CROSS JOIN LATERAL (
     SELECT priority, tenant_id FROM task_count
     WHERE pool_id = w.pool_id AND demand_id = w.demand_id AND counter = 'ready' AND n > 0
     UNION
-    SELECT priority, tenant_id FROM task_delta
+    SELECT priority, tenant_id FROM task_change
     WHERE pool_id = w.pool_id AND demand_id = w.demand_id AND counter = 'ready' AND n > 0
     LIMIT 5
 ) c

@@ -13,10 +13,10 @@ FROM (
     SELECT scope, scope_id, waiting AS n FROM waiting_depth
     WHERE (scope = 'pool' AND scope_id = ANY(%(pools)s)) OR (scope = 'tenant' AND scope_id = ANY(%(tenants)s))
     UNION ALL
-    SELECT 'pool', pool_id, n FROM task_delta
+    SELECT 'pool', pool_id, n FROM task_change
     WHERE pool_id = ANY(%(pools)s) AND counter IN ('blocked', 'scheduled', 'ready', 'retrying')
     UNION ALL
-    SELECT 'tenant', tenant_id, n FROM task_delta
+    SELECT 'tenant', tenant_id, n FROM task_change
     WHERE tenant_id = ANY(%(tenants)s) AND counter IN ('blocked', 'scheduled', 'ready', 'retrying')
 ) AS parts
 GROUP BY 1, 2;

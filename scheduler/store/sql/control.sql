@@ -58,7 +58,7 @@ LEFT JOIN (
     SELECT tenant_id, sum(n) AS n
     FROM (SELECT scope_id AS tenant_id, waiting AS n FROM waiting_depth WHERE scope = 'tenant'
           UNION ALL
-          SELECT tenant_id, n FROM task_delta WHERE counter IN ('blocked', 'scheduled', 'ready', 'retrying')) AS parts
+          SELECT tenant_id, n FROM task_change WHERE counter IN ('blocked', 'scheduled', 'ready', 'retrying')) AS parts
     GROUP BY 1
 ) d ON d.tenant_id = t.id
 WHERE t.id = ANY(%(tenants)s);
@@ -159,7 +159,7 @@ SELECT (SELECT extract(epoch FROM clock_timestamp() - max(seen_at))::float8 FROM
        (SELECT coalesce(sum(c.n), 0)::bigint
         FROM (SELECT pool_id, n FROM task_count WHERE counter = 'ready'
               UNION ALL
-              SELECT pool_id, n FROM task_delta WHERE counter = 'ready') AS c
+              SELECT pool_id, n FROM task_change WHERE counter = 'ready') AS c
         JOIN pool p ON p.id = c.pool_id AND p.paused_at IS NULL);
 
 -- name: promise_not_to_write

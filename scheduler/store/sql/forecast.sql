@@ -19,7 +19,7 @@ SELECT
                coalesce(sum(n.n) FILTER (WHERE n.counter = 'started'), 0) AS started
         FROM (SELECT pool_id, priority, tenant_id, demand_id, counter, n FROM task_count
               UNION ALL
-              SELECT pool_id, priority, tenant_id, demand_id, counter, n FROM task_delta) AS n
+              SELECT pool_id, priority, tenant_id, demand_id, counter, n FROM task_change) AS n
         WHERE n.counter IN ('ready', 'started')
         GROUP BY 1, 2, 3, 4
      ) c)::text;

@@ -6,23 +6,34 @@ WITH taken AS (
         SELECT nextval('task_fold_seq'), set_config('idle_in_transaction_session_timeout', '5s', true)
         WHERE EXISTS (SELECT FROM task_delta)
     ) AS told
-    RETURNING d.pool_id, d.priority, d.tenant_id, d.demand_id, d.counter, d.n
+    RETURNING d.pool_id, d.priority, d.tenant_id, d.demand_id, d.counter, d.n, d.came_from
+),
+moved AS MATERIALIZED (
+    -- As the view `task_change` does.
+    SELECT t.pool_id, t.priority, t.tenant_id, t.demand_id, each.counter, sum(each.n) AS n
+    FROM taken t
+    CROSS JOIN LATERAL (
+        VALUES (t.counter, t.n), (t.came_from, -t.n),
+               (CASE WHEN t.counter = 'running' AND t.came_from IS NOT NULL THEN 'started' END, t.n)
+    ) AS each(counter, n)
+    WHERE each.counter IS NOT NULL
+    GROUP BY 1, 2, 3, 4, 5
 ),
 deeper AS (
     INSERT INTO waiting_depth AS d (scope, scope_id, waiting, running)
     SELECT scope, scope_id,
            coalesce(sum(n) FILTER (WHERE counter IN ('blocked', 'scheduled', 'ready', 'retrying')), 0),
            coalesce(sum(n) FILTER (WHERE counter = 'running'), 0)
-    FROM (SELECT 'pool' AS scope, pool_id AS scope_id, counter, n FROM taken
+    FROM (SELECT 'pool' AS scope, pool_id AS scope_id, counter, n FROM moved
           UNION ALL
-          SELECT 'tenant', tenant_id, counter, n FROM taken) AS moves
+          SELECT 'tenant', tenant_id, counter, n FROM moved) AS moves
     GROUP BY 1, 2
     ON CONFLICT (scope, scope_id)
     DO UPDATE SET waiting = d.waiting + excluded.waiting, running = d.running + excluded.running
 )
 INSERT INTO task_count AS c (pool_id, priority, tenant_id, demand_id, counter, n)
-SELECT pool_id, priority, tenant_id, demand_id, counter, sum(n) FROM taken
-GROUP BY 1, 2, 3, 4, 5
+SELECT pool_id, priority, tenant_id, demand_id, counter, n FROM moved
+WHERE n <> 0
 ON CONFLICT (pool_id, priority, tenant_id, demand_id, counter) DO UPDATE SET n = c.n + excluded.n;
 
 -- name: mark_fold
@@ -36,7 +47,7 @@ ON CONFLICT (id) DO UPDATE SET before_task_id = m.last_task_id, last_task_id = e
 SELECT pool_id, priority, counter, sum(n)::bigint
 FROM (SELECT pool_id, priority, counter, n FROM task_count
       UNION ALL
-      SELECT pool_id, priority, counter, n FROM task_delta) AS counts
+      SELECT pool_id, priority, counter, n FROM task_change) AS counts
 GROUP BY 1, 2, 3;
 
 -- name: recount
@@ -47,7 +58,7 @@ SELECT pool_id, priority, state, count(*) FROM task GROUP BY 1, 2, 3;
 SELECT demand_id, sum(n)::bigint
 FROM (SELECT demand_id, n FROM task_count WHERE counter = 'ready'
       UNION ALL
-      SELECT demand_id, n FROM task_delta WHERE counter = 'ready') AS counts
+      SELECT demand_id, n FROM task_change WHERE counter = 'ready') AS counts
 GROUP BY 1 HAVING sum(n) > 0;
 
 -- name: oldest_waiting

@@ -79,7 +79,7 @@ LIMIT %(rows_max)s;
 SELECT p.name, c.priority, sum(c.n)::bigint
 FROM (SELECT pool_id, priority, demand_id, n FROM task_count WHERE counter = 'ready'
       UNION ALL
-      SELECT pool_id, priority, demand_id, n FROM task_delta WHERE counter = 'ready') AS c
+      SELECT pool_id, priority, demand_id, n FROM task_change WHERE counter = 'ready') AS c
 JOIN demand d ON d.id = c.demand_id AND %(resource)s::bigint = ANY(d.resource_ids)
 JOIN pool p ON p.id = c.pool_id
 GROUP BY 1, 2 HAVING sum(c.n) > 0

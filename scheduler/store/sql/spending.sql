@@ -58,7 +58,7 @@ deep AS (
     SELECT tenant_id, sum(n)::bigint AS n
     FROM (SELECT scope_id AS tenant_id, waiting AS n FROM waiting_depth WHERE scope = 'tenant' AND waiting <> 0
           UNION ALL
-          SELECT tenant_id, n FROM task_delta WHERE counter IN ('blocked', 'scheduled', 'ready', 'retrying')) AS parts
+          SELECT tenant_id, n FROM task_change WHERE counter IN ('blocked', 'scheduled', 'ready', 'retrying')) AS parts
     GROUP BY 1 HAVING sum(n) > 0
 ),
 -- Whose weights are weighed against each other now: those who have work.

@@ -110,7 +110,7 @@ SELECT count(*) FROM (
 SELECT priority, tenant_id, demand_id, sum(n)::bigint
 FROM (SELECT priority, tenant_id, demand_id, n FROM task_count WHERE pool_id = %(pool)s AND counter = 'ready'
       UNION ALL
-      SELECT priority, tenant_id, demand_id, n FROM task_delta WHERE pool_id = %(pool)s AND counter = 'ready') AS counts
+      SELECT priority, tenant_id, demand_id, n FROM task_change WHERE pool_id = %(pool)s AND counter = 'ready') AS counts
 GROUP BY 1, 2, 3 HAVING sum(n) > 0;
 
 -- name: lane_heads
