@@ -42,7 +42,7 @@ class TaskDelta(models.Model):
     demand_id = models.BigIntegerField()
     counter = models.CharField(max_length=13)
     n = models.BigIntegerField()
-    came_from = models.CharField(max_length=13, null=True)
+    came_from = models.CharField(max_length=13, null=True)  # noqa: DJ001 - NULL: it came from nowhere
 
     class Meta:
         db_table = "task_delta"
