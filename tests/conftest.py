@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     first, so that no test process is busy with it when the others have nothing left.
     """
     for item in items:
-        of_module = [f for f in getattr(item, "fixturenames", ()) if f in {"site", "shared_provider", "data_dir"}]
+        of_module = [f for f in getattr(item, "fixturenames", ()) if f in {"site", "data_dir"}]
         if of_module and item.get_closest_marker("xdist_group") is None and "acceptance" not in item.keywords:
             item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
     items.sort(key=lambda item: not {"slow", "xdist_group"} & {mark.name for mark in item.iter_markers()})

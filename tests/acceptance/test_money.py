@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -41,13 +42,15 @@ def provider() -> Iterator[RunningProvider]:
         yield running
 
 
-def holding(engines: list[Running]) -> Running | None:
-    """An engine in which a call is under way and will be for a while."""
+def stopped_in_a_call(engines: list[Running]) -> Running | None:
+    """An engine that was stopped while a call was under way: what it holds now, it will never report."""
     young = Lease.objects.filter(picked_up=True, started_at__gt=Now() - timedelta(seconds=CALL_S - 1))
     for program in engines:
         worker = worker_of(program)
+        program.process.send_signal(signal.SIGSTOP)
         if worker is not None and young.filter(worker_id=worker.pk).exists():
             return program
+        program.process.send_signal(signal.SIGCONT)
     return None
 
 
@@ -82,7 +85,7 @@ def test_fifty_calls_with_money_for_three_and_an_engine_that_is_killed_in_the_mi
         edit_budget("acme", 1, {"limit": PAID_FOR * reserved_by(tasks[0])}, actor="ada")
         wait_until(lambda: provider.stats(arrivals=False)["requests"] >= PAID_FOR, what="three calls")
         check_at_one_moment()
-        doomed = wait_until(lambda: holding(engines), what="an engine with a call")
+        doomed = wait_until(lambda: stopped_in_a_call(engines), what="an engine with a call")
         assert doomed is not None
         doomed.kill()
         wait_until(lambda: Attempt.objects.filter(outcome="lost").exists(), what="the loss to be seen")

@@ -16,7 +16,7 @@ from tests.support.processes import ROOT, environment
 @pytest.mark.acceptance
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("name", "scale"), [("campaign", "0.02"), ("tickets", "0.04")])
+@pytest.mark.parametrize(("name", "scale"), [("campaign", "0.02"), ("tickets", "0.024")])
 def test_a_rehearsal_keeps_its_promises(name: str, scale: str, live_database: LiveDatabase, tmp_path: Path) -> None:
     command = [sys.executable, "manage.py", "rehearse", name, "--scale", scale, "--json", "--keep-logs", str(tmp_path)]
     environ = environment(DATABASE_URL=live_database.url, CRONOQ_DATA_DIR=str(tmp_path / "data"))

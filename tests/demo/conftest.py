@@ -1,4 +1,4 @@
-"""One simulator for each module of tests here; every test finds it fresh."""
+"""One simulator for each test process; every test finds it fresh."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.support.provider import RunningProvider, running_provider
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_provider() -> Iterator[RunningProvider]:
     with running_provider() as provider:
         yield provider

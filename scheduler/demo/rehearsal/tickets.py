@@ -24,9 +24,9 @@ from scheduler.demo.rehearsal.stage import Stage, stage
 
 STORY: Final = "10,000 support tickets of a business day, and a prompt that costs twice as much"
 TICKETS: Final = 10_000
-BATCH: Final = 50
+BATCH_MIN, BATCH_MAX = 10, 50
 BURSTS: Final = 12
-"""The day's tickets come in so many bursts."""
+"""The day's tickets come in so many bursts, each of them of one batch at least."""
 DAY_S: Final = 60.0
 """No burst comes before its hour, nor before the one before has been worked off, as nights do it in a longer day."""
 PROVIDER_PER_S: Final = 150.0
@@ -108,7 +108,8 @@ class Tickets:
 
     async def _submit_all(self) -> None:
         loop = asyncio.get_running_loop()
-        began_s, batches = loop.time(), math.ceil(self.day.count / BATCH)
+        size = min(BATCH_MAX, self.day.count // BURSTS)
+        began_s, batches = loop.time(), math.ceil(self.day.count / size)
         burst = 0
         for n in range(batches):
             if n * BURSTS // batches > burst:
@@ -116,7 +117,7 @@ class Tickets:
                 await asyncio.sleep(max(0.0, began_s + burst * DAY_S * self._scale() / BURSTS - loop.time()))
                 await self._until_quiet()
             self.day.wasteful = n >= batches * REGRESSION_AT and self.day.alerted_at is None
-            tickets = range(n * BATCH, min((n + 1) * BATCH, self.day.count))
+            tickets = range(n * size, min((n + 1) * size, self.day.count))
             await self._submit([task for ticket in tickets for task in self._tasks(ticket)])
 
     def _scale(self) -> float:
@@ -184,7 +185,7 @@ class Tickets:
 
 async def play(folder: Path, scale: float, seed: int, progress: Progress) -> Verdict:
     """Play the day and say what was kept."""
-    count = max(BATCH * BURSTS, round(TICKETS * scale))
+    count = max(BATCH_MIN * BURSTS, round(TICKETS * scale))
     day = Day(count, budget_usd=count * normal_usd() * BUDGET_SLACK)
     limits = ("--rate", str(PROVIDER_PER_S), "--burst", str(PROVIDER_PER_S), "--concurrency", str(PROVIDER_AT_ONCE))
     progress.step("starting a provider, a web process and an engine")
