@@ -7,9 +7,8 @@ has left; what a provider bills beyond that stands in the ledger as our cost, no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -23,8 +22,7 @@ from scheduler.store import money as store
 from scheduler.store.settle import EndedRow
 
 
-@dataclass(frozen=True, slots=True)
-class Billed:
+class Billed(NamedTuple):
     """An ended attempt that had something reserved. `usage` and `charged` (calls while it ran) are JSON text."""
 
     row: EndedRow
@@ -47,7 +45,7 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
         return
     billing = {each.row.task: store.read_billing(each.row.billing) for each in ended if each.row.billing is not None}
     usages = {each.row.lease: None if each.usage is None else orjson.loads(each.usage) for each in ended}
-    pricings = {task: read_pricing(orjson.loads(b.pricing)) for task, b in billing.items() if b.pricing is not None}
+    pricings = {task: _pricing_of(b.pricing) for task, b in billing.items() if b.pricing is not None}
     charged = {each.row.lease: [orjson.loads(usage) for usage in each.charged] for each in ended if each.charged}
     known = [*usages.values(), *(usage for several in charged.values() for usage in several)]
     models = {m for u in known if isinstance(m := (u or {}).get("model"), str)}
@@ -58,7 +56,6 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
     for each in sorted(ended, key=lambda one: one.row.lease):
         found = billing[each.row.task]
         pricing, usage = pricings.get(each.row.task), usages[each.row.lease]
-        priced = partial(_prices_at_start, pricing, book=book, at=each.row.started_at)
         lines = bill(
             Ended(
                 each.outcome,
@@ -66,10 +63,13 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
                 each.row.took_s,
                 each.row.reserved or 0,
                 pricing,
-                priced(usage),
+                _prices_at_start(pricing, usage, book, each.row.started_at),
                 found.worker_second_nano,
                 usage,
-                tuple((call, priced(call)) for call in charged.get(each.row.lease, ())),
+                tuple(
+                    (call, _prices_at_start(pricing, call, book, each.row.started_at))
+                    for call in charged.get(each.row.lease, ())
+                ),
             )
         )
         entries.extend(_charged(each, lines, found, accounts, locked))
@@ -82,8 +82,14 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
     raise_crossed((accounts[b], tenants[b], found.thresholds) for b, found in locked.items())
 
 
+@lru_cache(maxsize=1024)
+def _pricing_of(text: str) -> Pricing:
+    """Tasks alike are priced alike."""
+    return read_pricing(orjson.loads(text))
+
+
 def _prices_at_start(
-    pricing: Pricing | None, usage: Mapping[str, Any] | None, *, book: PriceBook, at: float
+    pricing: Pricing | None, usage: Mapping[str, Any] | None, book: PriceBook, at: float
 ) -> PriceTable | None:
     """The prices of the model and service tier that answered, as far as it said which; None when they are not known."""
     if pricing is None or pricing.table is None or pricing.model is None:

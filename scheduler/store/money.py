@@ -111,29 +111,43 @@ class Entry(NamedTuple):
 
 
 def book_charges(changes: Mapping[BudgetId, tuple[int, int]], entries: Sequence[Entry]) -> None:
-    """Charge budgets by (spent, freed), which are locked, and append entries."""
+    """Charge budgets by (spent, freed), which are locked, and append entries.
+
+    Most entries have in common whose they are and how they were billed: that is sent once for those alike.
+    """
+    alike: dict[tuple[Any, ...], int] = {}
+    places = [alike.setdefault(_in_common(e), len(alike) + 1) for e in entries]
+    tenants, pools, runs, held, kinds, priorities, models, usage_sources, price_sources, outcomes = (
+        zip(*alike, strict=True) if alike else [()] * 10
+    )
     params: dict[str, Any] = {
         "budgets": queries.array(changes),
         "spent": queries.array(spent for spent, _ in changes.values()),
         "freed": queries.array(freed for _, freed in changes.values()),
         "leases": queries.array(e.lease for e in entries),
         "lines": queries.array(e.line for e in entries),
-        "tenants": queries.array(e.tenant for e in entries),
-        "pools": queries.array(e.pool for e in entries),
         "tasks": queries.array(e.task for e in entries),
-        "runs": queries.array(e.run for e in entries),
-        "held": queries.text_array(queries.array(e.budgets) for e in entries),
-        "kinds": queries.text_array(e.kind for e in entries),
-        "priorities": queries.array(e.priority for e in entries),
-        "models": queries.text_array(e.model for e in entries),
         "costs": queries.array(e.cost for e in entries),
         "charges": queries.array(e.charge for e in entries),
         "usages": queries.text_array(e.usage for e in entries),
-        "usage_sources": queries.array(e.usage_source for e in entries),
-        "price_sources": queries.array(e.price_source for e in entries),
-        "outcomes": queries.array(e.outcome for e in entries),
+        "places": queries.array(places),
+        "tenants": queries.array(tenants),
+        "pools": queries.array(pools),
+        "runs": queries.array(runs),
+        "held": queries.text_array(map(queries.array, held)),
+        "kinds": queries.text_array(kinds),
+        "priorities": queries.array(priorities),
+        "models": queries.text_array(models),
+        "usage_sources": queries.array(usage_sources),
+        "price_sources": queries.array(price_sources),
+        "outcomes": queries.array(outcomes),
     }
     queries.run(_SQL["book_charges"], params)
+
+
+def _in_common(e: Entry) -> tuple[Any, ...]:
+    whose = (e.tenant, e.pool, e.run, tuple(e.budgets))
+    return (*whose, e.kind, e.priority, e.model, e.usage_source, e.price_source, e.outcome)
 
 
 class PriceOverride(NamedTuple):

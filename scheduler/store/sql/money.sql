@@ -17,14 +17,13 @@ WITH charged AS (
 )
 INSERT INTO ledger_entry (lease_id, line, at, tenant_id, pool_id, task_id, run_id, budget_ids, kind, priority,
                           model, provider_cost_nano, tenant_charge_nano, usage, usage_source, price_source, outcome)
-SELECT n.lease_id, n.line, clock_timestamp(), n.tenant_id, n.pool_id, n.task_id, n.run_id, n.budget_ids::bigint[], n.kind,
-       n.priority, n.model, n.cost, n.charge, n.usage, n.usage_source, n.price_source, n.outcome
-FROM unnest(%(leases)s::bigint[], %(lines)s::smallint[], %(tenants)s::bigint[], %(pools)s::bigint[],
-            %(tasks)s::bigint[], %(runs)s::bigint[], %(held)s::text[], %(kinds)s::text[], %(priorities)s::smallint[],
-            %(models)s::text[], %(costs)s::bigint[], %(charges)s::bigint[], %(usages)s::jsonb[], %(usage_sources)s::text[],
-            %(price_sources)s::text[], %(outcomes)s::text[])
-     AS n(lease_id, line, tenant_id, pool_id, task_id, run_id, budget_ids, kind, priority, model, cost, charge, usage,
-          usage_source, price_source, outcome)
+SELECT n.lease_id, n.line, clock_timestamp(), (%(tenants)s::bigint[])[n.place], (%(pools)s::bigint[])[n.place], n.task_id,
+       (%(runs)s::bigint[])[n.place], (%(held)s::text[])[n.place]::bigint[], (%(kinds)s::text[])[n.place],
+       (%(priorities)s::smallint[])[n.place], (%(models)s::text[])[n.place], n.cost, n.charge, n.usage,
+       (%(usage_sources)s::text[])[n.place], (%(price_sources)s::text[])[n.place], (%(outcomes)s::text[])[n.place]
+FROM unnest(%(leases)s::bigint[], %(lines)s::smallint[], %(tasks)s::bigint[], %(costs)s::bigint[], %(charges)s::bigint[],
+            %(usages)s::jsonb[], %(places)s::int[])
+     AS n(lease_id, line, task_id, cost, charge, usage, place)
 ON CONFLICT (lease_id, line) DO NOTHING;
 
 -- name: read_prices_of
