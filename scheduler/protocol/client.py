@@ -131,6 +131,17 @@ class ClientSession:
         """Whether the lease is still this worker's, as far as it knows."""
         return lease in self._held
 
+    @property
+    def ended(self) -> int:
+        """How many of them have ended and are not acknowledged yet."""
+        return len(self._reports)
+
+    def run_of(self, lease: int) -> int | None:
+        """The run that a lease held is a step of."""
+        held = self._held.get(lease)
+        run: int | None = None if held is None else held.body.get("run")
+        return run
+
     def ttl_s(self) -> float | None:
         """The shortest time of a lease held."""
         return min((lease.ttl_s for lease in self._held.values() if lease.ttl_s > 0), default=None)

@@ -1,4 +1,4 @@
-"""A remote worker: takes attempts over the worker protocol's websocket, runs a handler for each, and reports.
+"""A remote worker: takes attempts over the worker protocol, runs a handler for each, and reports.
 
     python -m scheduler.sdk.worker --url http://127.0.0.1:8000 --pool crunch --token "$TOKEN" package.module:handler
 
@@ -24,8 +24,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any, Final, get_args
 
 from scheduler.protocol.client import ClientSession, pong
 from scheduler.protocol.limits import HEARTBEAT_FRACTION, RESULT_BYTES_MAX
@@ -41,6 +40,8 @@ from scheduler.sdk.errors import (
     WriteRefused,
 )
 from scheduler.sdk.job import Job
+from scheduler.sdk.line import Door, Transport, Wire, WorkerLine
+from scheduler.sdk.poll_line import PollLine
 from scheduler.sdk.socket_line import SocketLine
 
 logger = logging.getLogger(__name__)
@@ -59,9 +60,22 @@ class Worker:
 
     `url` is the server's, with http or https. `stop` finishes what runs (for at most `grace` seconds), hands the rest
     back and ends `run`. Reconnects by itself, with jitter; raises WorkerRefused where that is of no use.
+
+    Args:
+        url: where the server is, `https://host` or `http://host:port`.
+        pool: a pool with the executor `remote`.
+        handler: `async def handler(ctx, payload)`, or a plain function, which runs in a thread; returns JSON. What it
+            may raise: `Retryable`, `Permanent`, `Reject`, `CancelTask`; anything else is tried again.
+        slots: attempts at once.
+        token: one with the scope `work`; by default the environment's `CRONOQ_TOKEN`.
+        labels: what tasks may ask for.
+        owner: a name for people; by default host and process id.
+        grace: seconds that running attempts have to end after `stop`.
+        transport: `auto` speaks over a websocket, or by long polls where a proxy lets none through; `websocket` and
+            `poll` insist.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a worker may be told, each by name
         self,
         url: str,
         pool: str,
@@ -72,6 +86,7 @@ class Worker:
         labels: Mapping[str, str] | None = None,
         owner: str | None = None,
         grace: float = 30.0,
+        transport: Transport = "auto",
     ) -> None:
         self.handled = 0
         self._lock = threading.Lock()
@@ -81,7 +96,7 @@ class Worker:
             labels=labels,
             token=token or os.environ.get("CRONOQ_TOKEN"),
         )
-        self._line = SocketLine(socket_url(url), self.session, self._lock, heed=self._heed, greeted=self._resume)
+        self._line = self._line_to(url, token or os.environ.get("CRONOQ_TOKEN"), transport)
         self._outgoing: list[str] = []
         self._handler = handler
         self._grace_s = grace
@@ -92,6 +107,17 @@ class Worker:
         self._stopping = threading.Event()
         self._idle = threading.Event()
         self._idle.set()
+
+    def _line_to(self, url: str, token: str | None, transport: Transport) -> WorkerLine:
+        closing = threading.Event()
+        wire = Wire(url, token, self.session, self._lock, self._heed, self._resume, closing)
+        doors: dict[Transport, list[type[SocketLine | PollLine]]] = {
+            "auto": [SocketLine, PollLine], "websocket": [SocketLine], "poll": [PollLine],
+        }  # fmt: skip
+        if transport not in doors:
+            raise SchedulerError(f"transport is one of {', '.join(doors)}, not {transport!r}.")
+        ways: list[Door] = [door(wire) for door in doors[transport]]
+        return WorkerLine(ways, closing)
 
     # Running
 
@@ -309,15 +335,6 @@ def _failure(error: Exception) -> tuple[str, dict[str, Any]]:
             return "fail", {"class": "error", "message": f"{type(error).__name__}: {error}"[:500]}
 
 
-def socket_url(url: str) -> str:
-    """Where workers of a server connect."""
-    parts = urlsplit(url)
-    scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme)
-    if scheme not in {"ws", "wss"} or not parts.netloc:
-        raise SchedulerError(f"{url!r} is no address of a server: http://host:port")
-    return urlunsplit((scheme, parts.netloc, f"{parts.path.rstrip('/')}/ws/worker/", "", ""))
-
-
 def load_handler(path: str) -> Handler:
     """The function that `module:name` names. Raises SchedulerError."""
     module, _, name = path.partition(":")
@@ -339,6 +356,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--pool", required=True)
     parser.add_argument("--slots", type=int, default=8)
     parser.add_argument("--token", default=None, help="default: the environment's CRONOQ_TOKEN")
+    parser.add_argument("--transport", choices=get_args(Transport), default="auto", help="default: auto")
     parser.add_argument("--label", action="append", default=[], metavar="NAME=VALUE")
     said = parser.parse_args(words)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -346,7 +364,9 @@ def main(words: list[str] | None = None) -> int:
     try:
         handler = load_handler(said.handler)
         labels = dict(label.split("=", 1) for label in said.label)
-        worker = Worker(said.url, said.pool, handler, slots=said.slots, token=said.token, labels=labels)
+        worker = Worker(
+            said.url, said.pool, handler, slots=said.slots, token=said.token, labels=labels, transport=said.transport
+        )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: worker.stop())
         worker.run()

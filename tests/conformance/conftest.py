@@ -33,8 +33,8 @@ from tests.support.waiting import wait_until
 from tests.support.work import make_pool
 
 TTL_S = 2.0
-KINDS = ["python", "node-poll", "node-socket"]
-FAULTY = pytest.mark.parametrize("kind", ["python", "node-poll"], indirect=True, scope="package")
+KINDS = ["python", "python-poll", "node-poll", "node-socket"]
+FAULTY = pytest.mark.parametrize("kind", ["python", "python-poll", "node-poll"], indirect=True, scope="package")
 """For what goes wrong outside a worker: both languages and both ways to be connected, not each with each."""
 SCRIPT = Path(__file__).parent / "worker.mjs"
 POOL = "remote"
@@ -121,8 +121,8 @@ def port_of(url: str) -> int:
 
 def command(kind: str) -> list[str]:
     """What starts a worker of a kind."""
-    if kind == "python":
-        return [sys.executable, "-m", "tests.conformance.worker"]
+    if kind.startswith("python"):
+        return [sys.executable, "-m", "tests.conformance.worker", "poll" if kind == "python-poll" else "websocket"]
     flags = ["--no-warnings", *([] if kind == "node-poll" else socket_flags() or [])]
     return [str(shutil.which("node")), *flags, str(SCRIPT), kind.removeprefix("node-")]
 
@@ -194,7 +194,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def kind(request: pytest.FixtureRequest) -> str:
     """A kind of worker; those in Node only where there is Node."""
     kind = str(request.param)
-    if kind != "python" and shutil.which("node") is None:
+    if kind.startswith("node") and shutil.which("node") is None:
         pytest.skip("There is no Node.js on this machine.")
     if kind == "node-socket" and socket_flags() is None:
         pytest.skip("This Node.js has no WebSocket built in.")

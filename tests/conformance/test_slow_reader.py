@@ -10,7 +10,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from scheduler.models import Task, Worker
 from scheduler.protocol.limits import UNREAD_BYTES_MAX
-from scheduler.sdk.worker import socket_url
+from scheduler.sdk.socket_line import socket_url
 from tests.conformance.conftest import Site
 from tests.support.server import running_server
 from tests.support.waiting import wait_until

@@ -65,6 +65,10 @@ async function handle(job) {
       await Promise.race([sleep(1000 * payload.seconds), job.whenStopped]);
       if (job.stopped) throw new Outcome("release", {});
       return job.lease.attempt;
+    case "once":
+      if (job.lease.attempt === 1) await Promise.race([sleep(1000 * payload.seconds), job.whenStopped]);
+      if (job.stopped) throw new Outcome("release", {});
+      return job.lease.attempt;
     case "stubborn":
       await sleep(1000 * payload.seconds);
       return "too late";

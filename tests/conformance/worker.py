@@ -1,6 +1,6 @@
 """The reference worker with the handler that the conformance cases ask for.
 
-python -m tests.conformance.worker URL TOKEN POOL SLOTS [NAME=VALUE ...]
+python -m tests.conformance.worker websocket|poll URL TOKEN POOL SLOTS [NAME=VALUE ...]
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import signal
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, cast
 
 from scheduler.sdk.context import TaskContext
 from scheduler.sdk.errors import CancelTask, Permanent, Reject, Retryable, WriteRefused
+from scheduler.sdk.line import Transport
 from scheduler.sdk.worker import Worker
 
 REFUSED_ONCE: set[int] = set()
@@ -63,6 +64,9 @@ async def handle(ctx: TaskContext, payload: Any) -> Any:  # noqa: C901, PLR0911,
             await asyncio.Event().wait()
         case {"do": "sleep", "seconds": seconds}:
             await asyncio.sleep(seconds)
+            return ctx.attempt
+        case {"do": "once", "seconds": seconds}:
+            await asyncio.sleep(seconds if ctx.attempt == 1 else 0)
             return ctx.attempt
         case {"do": "stubborn", "seconds": seconds}:
             # Holds the loop, as careless user code does.
@@ -130,12 +134,21 @@ WRITES = {"checkpoint": checkpoint, "effect": effect, "charge": charge, "outside
 
 def main() -> None:
     """Run until told to stop."""
-    url, token, pool, slots, *labels = sys.argv[1:]
+    transport, url, token, pool, slots, *labels = sys.argv[1:]
     skew_s = float(os.environ.get("SKEW_S", "0"))
     real = time.time
     time.time = lambda: real() + skew_s
     named = dict(label.split("=", 1) for label in labels)
-    worker = TwiceWorker(url, pool, handle, slots=int(slots), token=token, labels=named, grace=10.0)
+    worker = TwiceWorker(
+        url,
+        pool,
+        handle,
+        slots=int(slots),
+        token=token,
+        labels=named,
+        grace=10.0,
+        transport=cast("Transport", transport),
+    )
     signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     worker.run()
 
