@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 
 from scheduler.bench.console import console
 from scheduler.bench.forecasting import forecast
+from scheduler.bench.operations import operations
 from scheduler.bench.runs import runs
 from scheduler.bench.workers import workers
 from scheduler.bench.world import (
@@ -255,7 +256,8 @@ SCENARIOS: Final[dict[str, Callable[..., Awaitable[list[Reading]]]]] = {
     "forecast": forecast,
     "workers": workers,
     "console": console,
+    "operations": operations,
 }
 
-BY_NAME_ALONE: Final = frozenset({"console"})
+BY_NAME_ALONE: Final = frozenset({"console", "operations"})
 """Scenarios that take so long, or so much of a disk, that they are run when they are asked for."""
