@@ -189,12 +189,17 @@ PHOTOGRAPHS: dict[str, tuple[str, int, Literal["light", "dark"]]] = {
 @pytest.mark.parametrize("state", ["busy", "empty"])
 def test_key_states_can_be_photographed(state: str, open_page: OpenPage, world: World, tmp_path: Path) -> None:
     """`CRONOQ_SCREENSHOTS=folder` keeps the pictures."""
-    world.snapshot(**sample.moved({**sample.body(1000), **STATES[state]}, time.time() - sample.AS_OF_S))
+
+    def now() -> None:
+        world.snapshot(**sample.moved({**sample.body(1000), **STATES[state]}, time.time() - sample.AS_OF_S))
+
+    now()
     page = open_page()
     pictures = PHOTOGRAPHS if state == "busy" else {"empty-light": PHOTOGRAPHS["overview-light"]}
     for name, (path, width, scheme) in pictures.items():
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=scheme)
+        now()  # a picture may take so long that the numbers grow old
         if urlsplit(page.url).path != path:
             page.goto(path)
         settled(page, path)
