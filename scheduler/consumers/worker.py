@@ -52,6 +52,9 @@ TICK_S: Final = 1.0
 ASK_AGAIN_S: Final = 30.0
 BEARER: Final = "bearer "
 SCOPE: Final = "work"
+NORMAL: Final = 1000
+OWN_CODES: Final = 3000
+"""Close codes from here on are an application's own."""
 BURST_MAX: Final = 100
 """Leases that are sent in one go before others on this loop have a turn."""
 
@@ -262,8 +265,9 @@ class _Line:
             # It may be closed already.
             said = json.dumps({"type": "error", "code": code.name.lower(), "detail": detail})
             await self._send({"type": "websocket.send", "text": said})
-            # A plain number: what the server makes of it is particular about its type.
-            await self._send({"type": "websocket.close", "code": int(code)})
+            # A plain number, and one that Daphne lets through: of others it makes an error, and the line stays open.
+            sent = int(code) if code >= OWN_CODES else NORMAL
+            await self._send({"type": "websocket.close", "code": sent})
 
 
 def _settled(said: Report, answer: str | Refused | None) -> str:

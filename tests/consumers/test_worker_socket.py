@@ -12,7 +12,6 @@ from channels.testing import WebsocketCommunicator
 
 from cronoq_app.asgi import application
 from scheduler.consumers.worker import worker_socket
-from scheduler.protocol.limits import Close
 from scheduler.services.tokens import create_token
 from tests.support import loops
 from tests.support.work import make_pool, make_tenant
@@ -101,4 +100,6 @@ def test_a_process_that_leaves_tells_its_workers_to_come_again() -> None:
         return [said.get_nowait() for _ in range(said.qsize())]
 
     told = loops.run(leave_while_connected())
-    assert told[-1] == {"type": "websocket.close", "code": Close.GOING_AWAY}
+    assert json.loads(told[-2]["text"])["code"] == "going_away"
+    # Daphne makes an error of the code that would say so, and leaves the line open.
+    assert told[-1] == {"type": "websocket.close", "code": 1000}
