@@ -31,6 +31,7 @@ ASK_AGAIN_S: Final = 30.0
 MESSAGE_BYTES_MAX: Final = 1024
 SEQ_MAX: Final = 2**63 - 1
 
+NORMAL: Final = 1000
 BAD_REQUEST: Final = 4400
 SLOW: Final = 4408
 TRY_LATER: Final = 1013
@@ -160,7 +161,8 @@ class FeedConsumer(AsyncWebsocketConsumer):
         message = {"type": "error", "code": code, "detail": reason}
         with suppress(TimeoutError):
             await asyncio.wait_for(self.send(text_data=orjson.dumps(message).decode()), SEND_TIMEOUT_S)
-            await asyncio.wait_for(self.close(code), SEND_TIMEOUT_S)
+            # Daphne makes an error of other codes than an application's own, and leaves the line open.
+            await asyncio.wait_for(self.close(code if code >= BAD_REQUEST else NORMAL), SEND_TIMEOUT_S)
 
     def _stop(self) -> None:
         if self._tasks:
