@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 SEND_TIMEOUT_S: Final = 5.0
 MESSAGE_BYTES_MAX: Final = 1024
 
-TRY_LATER: Final = 1013
-TOO_BIG: Final = 1009
+TRY_LATER: Final = 1000
+"""Of the codes below 3000 Daphne sends this one alone: with another it leaves the line open. The page comes back."""
 BAD_REQUEST: Final = 4400
 
 
@@ -92,7 +92,7 @@ class _Socket:
         """``{"do": "pause"}`` stops changes, ``"resume"`` and ``"subscribe"`` go on with what changed meanwhile."""
         text = message.get("text")
         if text is None or len(text) > MESSAGE_BYTES_MAX:
-            await self._end(TOO_BIG if text else BAD_REQUEST)
+            await self._end(BAD_REQUEST)
             return
         if self._viewer.shown is None:
             return

@@ -236,7 +236,7 @@ async def until(condition: Callable[[], bool]) -> None:
 @pytest.mark.parametrize(
     ("message", "code"),
     [
-        ("x" * 1025, ops.TOO_BIG),
+        ("x" * 1025, ops.BAD_REQUEST),
         ("{", ops.BAD_REQUEST),
         ('{"do": "delete"}', ops.BAD_REQUEST),
         ('{"do": ["pause"]}', ops.BAD_REQUEST),
