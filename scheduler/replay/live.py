@@ -2,7 +2,8 @@
 
 At 20× everything that takes time takes a twentieth of it: gaps between arrivals, attempts, deadlines; rates are 20
 times as high. What does not shrink is the time of the product itself, so its overhead counts 20 times in what is told:
-in seconds of the trace. Waits are those of the database: from ready to the first start.
+in seconds of the trace. Work is submitted ahead, with the moment at which it comes as its start, so that how fast this
+machine submits makes nothing late. Waits are those of the database: from ready to the first start.
 """
 
 from __future__ import annotations
@@ -32,13 +33,18 @@ from scheduler.services.resources import add_resource
 from scheduler.services.submit import submit_each
 from scheduler.services.tenants import add_tenant
 from scheduler.store import replay as store
+from scheduler.store.dispatch import load_now
 
 TICK_S: Final = 0.004
 LOOK_EVERY_S: Final = 0.2
 STUCK_S: Final = 60.0
 """When nothing has ended for so long after the last submission, the rest will not."""
-LATE_S: Final = 0.25
-"""A machine that keeps up submits sooner than this."""
+BEGINS_IN_S: Final = 5.0
+"""How far submission is ahead when the first work comes."""
+AHEAD_MAX: Final = 20_000
+"""Most work that lies in the database before its time."""
+LATE_S: Final = 0.05
+"""A machine that keeps up is never later than this."""
 _TOO_FAST: Final = (
     "The machine did not keep up: {:.0f} s of the trace are its own, and waits behind them are longer than the limits"
     " make them. Take a lower --speed, or less traffic."
@@ -49,12 +55,17 @@ ACTOR: Final = "replay"
 in_thread = sync_to_async
 
 
+def prepare_database() -> None:
+    """Make this process's own database, which is dropped at the end, one that waits for no disk."""
+    store.forgo_disk()
+
+
 async def play_live(works: tuple[Work, ...], setup: Setup, *, speed: float, provider: Provider) -> Played:
     """Submit the work as it came and see what becomes of it. The database must be empty but migrated."""
     tenants = await in_thread(_lay)(works, setup, speed, provider)
     async with _engine_running() as engine:
         sent = await _submit_all(works, tenants, speed, provider)
-        await _until_done(engine)
+        sent.overdue_s = await _until_done(engine)
     found = {row.task: row for row in await in_thread(store.load_attempted)()}
     fates = [Fate(work.request.at_s) for work in works]
     for task, place in sent.places.items():
@@ -68,13 +79,17 @@ async def play_live(works: tuple[Work, ...], setup: Setup, *, speed: float, prov
 
 @dataclass(slots=True)
 class _Sent:
-    """What was submitted: the place of each task's work, and how late it was, in seconds of the clock."""
+    """What was submitted: the place of each task's work, and how late it was, in seconds of the clock.
+
+    `overdue_s`: at each of many looks, for how long work had been due that no plan had seen.
+    """
 
     places: dict[TaskId, int] = field(default_factory=dict)
     lags_s: list[float] = field(default_factory=list)
+    overdue_s: list[float] = field(default_factory=list)
 
     def notes(self, fates: list[Fate], speed: float) -> tuple[str, ...]:
-        late_s = quantile(self.lags_s, 0.95) if self.lags_s else 0.0
+        late_s = max(quantile(each, 0.95) if each else 0.0 for each in (self.lags_s, self.overdue_s))
         again = sum(fate.attempts - 1 for fate in fates)
         return (
             f"95 % of requests came at most {1e3 * late_s:.0f} ms of the clock late; {again:,} attempts were retries.",
@@ -146,50 +161,52 @@ async def _engine_running() -> AsyncIterator[Engine]:
 async def _submit_all(
     works: tuple[Work, ...], tenants: Mapping[str, TenantId], speed: float, provider: Provider
 ) -> _Sent:
-    """Submit each piece of work when its time has come; those that no limit ever admits are left out."""
+    """Submit each piece of work before its time comes; those that no limit ever admits are left out."""
     sent = _Sent()
     rest = [(place, work) for place, work in enumerate(works) if work.refused is None]
-    rest.reverse()
     loop = asyncio.get_running_loop()
-    began = loop.time()
-    while rest:
-        due: list[tuple[int, Work]] = []
-        while rest and len(due) < BATCH_MAX and rest[-1][1].request.at_s / speed <= loop.time() - began:
-            due.append(rest.pop())
-        if not due:
-            await asyncio.sleep(min(TICK_S, max(0.0, rest[-1][1].request.at_s / speed - (loop.time() - began))))
-            continue
-        items = [(tenants[work.tenant], _submission(work, speed, provider)) for _, work in due]
+    # The first second of the trace: by the clock that makes due work ready, and by ours.
+    begins_at, began = await in_thread(load_now)() + BEGINS_IN_S, loop.time() + BEGINS_IN_S
+    for n in range(0, len(rest), BATCH_MAX):
+        batch = rest[n : n + BATCH_MAX]
+        if n >= AHEAD_MAX:
+            come_s = rest[n - AHEAD_MAX][1].request.at_s / speed
+            await asyncio.sleep(max(0.0, began + come_s - loop.time()))
+        items = [(tenants[work.tenant], _submission(work, begins_at, speed, provider)) for _, work in batch]
         answers = await in_thread(submit_each)(items)
-        ring()
         now = loop.time() - began
-        for (place, work), answer in zip(due, answers, strict=True):
+        for (place, work), answer in zip(batch, answers, strict=True):
             if isinstance(answer, CronoqError):
                 raise ReplayRefused("The live replay ended: a request was not taken in.", [answer.detail])
             sent.places[answer.id] = place
-            sent.lags_s.append(now - work.request.at_s / speed)
+            sent.lags_s.append(max(0.0, now - work.request.at_s / speed))
+        ring()
     return sent
 
 
-def _submission(work: Work, speed: float, provider: Provider) -> Submission:
-    request, latest_s = work.request, work.latest_start_s
+def _submission(work: Work, begins_at: float, speed: float, provider: Provider) -> Submission:
+    latest_s = work.latest_start_s
     return Submission(
         payload=provider.payload(work, speed=speed),
         pool=work.pool,
         priority=work.priority,
-        deadline_in_s=None if latest_s is None else (latest_s + work.expected_s - request.at_s) / speed,
+        start_at=begins_at + work.request.at_s / speed,
+        deadline_at=None if latest_s is None else begins_at + (latest_s + work.expected_s) / speed,
         duration_hint_s=work.expected_s / speed,
         resources={name: amount for name, amount in work.amounts.items() if amount > 0.0},
     )
 
 
-async def _until_done(engine: Engine) -> None:
-    """Wait for all tasks to end, or for nothing to happen any more."""
+async def _until_done(engine: Engine) -> list[float]:
+    """Wait for all tasks to end, or for nothing to happen any more; how late plans were, at each look."""
     loop = asyncio.get_running_loop()
     settled, since = -1, loop.time()
-    while await in_thread(store.count_open)():
-        if engine.settled != settled:
+    overdue_s: list[float] = []
+    while (left := await in_thread(store.load_open)()).number:
+        overdue_s.append(left.overdue_s)
+        if engine.settled != settled or left.scheduled:
             settled, since = engine.settled, loop.time()
         elif loop.time() - since > STUCK_S:
-            return
+            break
         await asyncio.sleep(LOOK_EVERY_S)
+    return overdue_s

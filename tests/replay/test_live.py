@@ -41,7 +41,7 @@ def test_a_live_replay_does_to_every_request_what_virtual_time_does(live_databas
 
 
 def test_a_replay_that_the_machine_could_not_keep_up_with_says_so() -> None:
-    assert said_if_late(0.1, speed=SPEED) == ()
+    assert said_if_late(0.04, speed=SPEED) == ()
     (sentence,) = said_if_late(0.5, speed=SPEED)
     assert "10 s of the trace" in sentence
     assert "--speed" in sentence

@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from scheduler.management.own_database import is_inside, run_in_own_database
 from scheduler.replay.comparing import compare, compare_live
 from scheduler.replay.faults import ReplayRefused
+from scheduler.replay.live import prepare_database
 from scheduler.replay.page import as_html
 from scheduler.replay.provider import Provider
 from scheduler.replay.reading import parse_price, parse_setup, read_file, variant, with_words
@@ -68,6 +69,7 @@ class Command(BaseCommand):
             summaries = compare(trace, setups, forecasts=max(0, options["forecasts"]))
             if options["live"]:
                 call_command("migrate", verbosity=0, interactive=False)
+                prepare_database()
                 provider, speed = _provider(options), options["speed"] or (1.0 if options["provider"] else 20.0)
                 summaries.append(asyncio.run(compare_live(trace, setups[0], speed=speed, provider=provider)))
         except ReplayRefused as refused:

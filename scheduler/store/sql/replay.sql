@@ -11,4 +11,13 @@ SELECT task_id,
  GROUP BY task_id;
 
 -- name: open_tasks
-SELECT count(*)::int FROM task WHERE finished_at IS NULL;
+-- How many have not ended, and how late the dispatch is that will find the first of those that are due.
+SELECT count(*)::int,
+       count(*) FILTER (WHERE state = 'scheduled')::int,
+       greatest(0.0, extract(epoch FROM clock_timestamp() - min(due_at) FILTER (WHERE state = 'scheduled')))::float8
+  FROM task
+ WHERE finished_at IS NULL;
+
+-- name: forgo_disk
+-- From the next connection on nothing in this database waits for the disk. For one that is dropped at the end.
+DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$;
