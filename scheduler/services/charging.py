@@ -7,13 +7,12 @@ has left; what a provider bills beyond that stands in the ledger as our cost, no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
 
 from scheduler.policy.budget import Account, charge
-from scheduler.policy.charges import Ended, Line, Pricing, bill, read_pricing
+from scheduler.policy.charges import Ended, Line, Pricing, bill
 from scheduler.policy.prices import PriceTable
 from scheduler.policy.types import BudgetId, Outcome
 from scheduler.services.alerts import raise_crossed
@@ -45,7 +44,7 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
         return
     billing = {each.row.task: store.read_billing(each.row.billing) for each in ended if each.row.billing is not None}
     usages = {each.row.lease: None if each.usage is None else orjson.loads(each.usage) for each in ended}
-    pricings = {task: _pricing_of(b.pricing) for task, b in billing.items() if b.pricing is not None}
+    pricings = {task: store.pricing_of(b.pricing) for task, b in billing.items() if b.pricing is not None}
     charged = {each.row.lease: [orjson.loads(usage) for usage in each.charged] for each in ended if each.charged}
     known = [*usages.values(), *(usage for several in charged.values() for usage in several)]
     models = {m for u in known if isinstance(m := (u or {}).get("model"), str)}
@@ -80,12 +79,6 @@ def charge_attempts(ended: Sequence[Billed]) -> None:
     store.book_charges(changes, entries)
     tenants = {BudgetId(b): each.row.tenant for each in ended for b in each.row.budgets or ()}
     raise_crossed((accounts[b], tenants[b], found.thresholds) for b, found in locked.items())
-
-
-@lru_cache(maxsize=1024)
-def _pricing_of(text: str) -> Pricing:
-    """Tasks alike are priced alike."""
-    return read_pricing(orjson.loads(text))
 
 
 def _prices_at_start(

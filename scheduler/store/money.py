@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import orjson
 
+from scheduler.policy.charges import Pricing, read_pricing
 from scheduler.policy.types import BudgetId, BudgetView, LeaseId, PoolId, TaskId, TenantId
 from scheduler.store import queries
 
@@ -64,6 +66,12 @@ class Billing(NamedTuple):
 def read_billing(kept: str) -> Billing:
     """As the end of a lease tells it."""
     return Billing(*orjson.loads(kept))
+
+
+@lru_cache(maxsize=1024)
+def pricing_of(text: str) -> Pricing:
+    """How a task was priced, as it is kept: those alike are read once."""
+    return read_pricing(orjson.loads(text))
 
 
 class LockedBudget(NamedTuple):

@@ -6,9 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-import orjson
-
-from scheduler.policy.charges import read_pricing
 from scheduler.policy.types import (
     BudgetId,
     LeasedTask,
@@ -22,6 +19,7 @@ from scheduler.policy.types import (
 )
 from scheduler.store import queries
 from scheduler.store.dispatch import PoolRow
+from scheduler.store.money import pricing_of
 
 _SQL: Final = queries.load("dispatch.sql")
 
@@ -96,9 +94,7 @@ def leased_task(row: queries.Row) -> LeasedTask:
     *fields, reserved, pricing = row
     if pricing is None:
         return LeasedTask(*fields)
-    return LeasedTask(*fields)._replace(
-        max_output_tokens=read_pricing(orjson.loads(pricing)).max_output_tokens(reserved)
-    )
+    return LeasedTask(*fields)._replace(max_output_tokens=pricing_of(pricing).max_output_tokens(reserved))
 
 
 def _wanted(plan: Plan) -> dict[BudgetId, int]:
