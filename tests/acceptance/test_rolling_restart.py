@@ -76,7 +76,7 @@ def load(url: str, token: str) -> Iterator[Load]:
 @contextmanager
 def worker(url: str, token: str, output: Path) -> Iterator[Running]:
     """A worker of the SDK in a process of its own."""
-    command = [sys.executable, "-m", "tests.conformance.worker", url, token, "remote", str(SLOTS)]
+    command = [sys.executable, "-m", "tests.conformance.worker", "websocket", url, token, "remote", str(SLOTS)]
     with running(command, output, environ=environment()) as program:
         yield program
 
