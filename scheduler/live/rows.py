@@ -338,13 +338,18 @@ def overview_figures(board: Board) -> list[Figure]:
         ("running", "Running", wording.count(totals.running), history.running),
         ("started", "Started / s", wording.rate(totals.started_per_s), history.started_per_s),
         ("succeeded", "Succeeded / s", wording.rate(totals.succeeded_per_s), history.succeeded_per_s),
-        ("failed", "Failed / min", wording.rate(totals.failed_per_min), history.failed_per_s),
+        ("failed", "Failed / min", wording.rate(_in_a_minute(history.failed_per_s)), history.failed_per_s),
     ]
     drawn = [
         Figure(name, label, value, spark=drawing.spark(drawing.settled(samples, board.seq), label))
         for name, label, value, samples in figures
     ]
     return [*drawn, _oldest(board)]
+
+
+def _in_a_minute(per_s: Sequence[float]) -> float:
+    """What the samples of the last minute come to: failures are few, and in most seconds there is none."""
+    return 60 * sum(per_s) / len(per_s) if per_s else 0.0
 
 
 def _oldest(board: Board) -> Figure:
