@@ -38,6 +38,6 @@ def load_observed_waits() -> list[Observed]:
         "running_max": RUNNING_MAX,
     }
     with transaction.atomic():
-        queries.run(_SQL["prefer_summaries"])
+        queries.run(_SQL["prefer_indexes"])
         rows = queries.fetch(_SQL["observed_waits"], params)
     return [Observed(pool, PriorityClass(priority), *figures) for pool, priority, *figures in rows]

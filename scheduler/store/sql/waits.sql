@@ -3,7 +3,6 @@
 -- p90 of the hour, and how many of the hour stayed within what their class may wait (NULL: nothing was set). Of each
 -- of the last five minutes and of every fifth before at most so many are read, through the summaries of `attempt_ended`: an
 -- hour of any traffic costs the same.
-WITH seat AS MATERIALIZED (SELECT id, name, slo FROM pool)
 SELECT p.name, w.priority, count(*) FILTER (WHERE w.recent),
        percentile_cont(0.9) WITHIN GROUP (ORDER BY w.wait_s) FILTER (WHERE w.recent),
        count(*), percentile_cont(0.9) WITHIN GROUP (ORDER BY w.wait_s),
@@ -26,12 +25,10 @@ FROM (
          ORDER BY l.lease_id DESC LIMIT %(running_max)s)
     ) s
 ) w
-JOIN seat p ON p.id = w.pool_id
+JOIN pool p ON p.id = w.pool_id
 GROUP BY p.name, p.slo, w.priority, w.label
 ORDER BY 1, 2;
 
--- name: prefer_summaries
--- For the rest of this transaction: the table of attempts is read through the summaries of its times alone. Walking another
--- index until enough of a minute have come seems cheap to the optimizer, and reads them all where the newest come last.
-SELECT set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'off', true),
-       set_config('enable_indexonlyscan', 'off', true), set_config('jit', 'off', true);
+-- name: prefer_indexes
+-- For the rest of this transaction: the table of attempts is never read whole, whatever its statistics say.
+SELECT set_config('enable_seqscan', 'off', true);
