@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from scheduler.models.attempts import Attempt, AttemptFault, Lease, LeaseCharge
 from scheduler.models.audit import AuditEvent
-from scheduler.models.counts import FoldMark, TaskCount, TaskDelta, WaitingDepth
+from scheduler.models.counts import FoldedArrivals, FoldMark, TaskCount, TaskDelta, WaitingDepth
 from scheduler.models.dead import DeadDelta, DeadGroup, DeadHour, DeadLetter
 from scheduler.models.events import Event, EventFresh, EventListener, EventMark, Webhook, WebhookDelivery
 from scheduler.models.fairness import ClassCredit, FairClock, FairCounter
@@ -52,6 +52,7 @@ __all__ = [
     "FairCounter",
     "FixedStart",
     "FoldMark",
+    "FoldedArrivals",
     "ForecastLog",
     "ForecastState",
     "HistorySample",

@@ -70,11 +70,28 @@ class WaitingDepth(models.Model):
 
 
 class FoldMark(models.Model):
-    """The newest task id before the last fold, and before the one before: at most the difference came since."""
+    """The newest task id before the last fold, and before the one before: at most the difference came since.
+
+    `folds` counts those that found something to fold.
+    """
 
     id = models.SmallIntegerField(primary_key=True)
     last_task_id = models.BigIntegerField()
     before_task_id = models.BigIntegerField()
+    folds = models.BigIntegerField(db_default=0)
 
     class Meta:
         db_table = "fold_mark"
+
+
+class FoldedArrivals(models.Model):
+    """What had come to which lanes when the counts were folded, for planners that had not seen all of it.
+
+    `lanes` is what `read_control` says of changes that are not folded; the last few folds are kept.
+    """
+
+    fold = models.BigIntegerField(primary_key=True)
+    lanes = models.JSONField(null=True)
+
+    class Meta:
+        db_table = "folded_arrivals"

@@ -46,6 +46,11 @@ if TYPE_CHECKING:
 _UNREAD: Final = 1 << 62
 """Unread lanes are given tenants and tasks from here on: after all real ones where everything else is equal."""
 
+WRITTEN_ANEW_FOLDS: Final = 4
+"""The book is written anew after at most so many folds of the counts: of what nobody tells it, it knows by then."""
+LANES_EACH_FOLD: Final = 250
+"""As many lanes as are read anew with every fold; four times as many only with every fourth."""
+
 _LAST_MARK: Final = 1 << 62
 """Of no run was anything changed since this: nothing is remembered of any yet."""
 
@@ -83,6 +88,7 @@ class LaneBook:
         self.ready_since: dict[LaneKey, float] = {}
         self.in_pool: Counter[PoolId] = Counter()
         self.folds: int | None = None
+        self.written_at = 0
         self.mark = _LAST_MARK
         self.always: list[LaneKey] = []
         self.parking = Parking()
@@ -111,7 +117,7 @@ class LaneBook:
         `arrivals` is what came to lanes since the counts were folded for the `folds`-th time: it is in `lanes`. `bases`
         says of the demands of runs what they need beside the run's leave.
         """
-        self.folds = folds
+        self.folds = self.written_at = folds
         self._seen = arrivals
         self._bases = dict(bases)
         before = dict(self._groups)
@@ -131,6 +137,26 @@ class LaneBook:
         for place, group in self._groups.items():
             if place in before:
                 group.reaches_as(before[place])
+
+    def is_outdated(self, folds: int, *, told: int) -> bool:
+        """Whether to write it anew, now that the counts were folded so often, and it is `told` what so many folds took.
+
+        Reading all lanes and counters takes the longer the more there are, and is done the less often.
+        """
+        if self.folds is None or folds - self.folds != told:
+            return True
+        return folds - self.written_at >= min(WRITTEN_ANEW_FOLDS, 1 + len(self.ready_since) // LANES_EACH_FOLD)
+
+    def heard(
+        self, folded: Iterable[Mapping[LaneKey, Arrivals]], bases: Mapping[DemandId, DemandId], *, now: float
+    ) -> list[LaneKey]:
+        """Take note of what these folds of the counts took of what came; the lanes that had no work before."""
+        assert self.folds is not None  # noqa: S101 - else it is outdated
+        new = []
+        for arrivals in folded:
+            new += self.arrived(arrivals, bases, now=now)
+            self.folds += 1
+        return new
 
     def arrived(
         self, arrivals: Mapping[LaneKey, Arrivals], bases: Mapping[DemandId, DemandId], *, now: float

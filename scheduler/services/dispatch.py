@@ -41,6 +41,7 @@ from scheduler.policy.types import (
 from scheduler.services.budgets import open_periods
 from scheduler.services.missing import end_overdue
 from scheduler.store import dispatch as store
+from scheduler.store.lanes import rewrite
 from scheduler.store.run_steps import mark_broke
 from scheduler.store.run_views import run_views
 from scheduler.store.starts import commit_soon, start_tasks
@@ -88,7 +89,7 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
     with transaction.atomic(savepoint=False):
         resources = store.lock()
         book = book or LaneBook()
-        control, promoted = _control(book.mark)
+        control, promoted = _control(book)
         _bring_up_to_date(book, control)
         snapshot, look, field = _snapshot(control, book, resources, starts_max)
         began = perf_counter()
@@ -134,23 +135,27 @@ def _unread(book: LaneBook, snapshot: Snapshot, plan: Plan) -> bool:
     )
 
 
-def _control(mark: int) -> tuple[store.Control, int]:
+def _control(book: LaneBook) -> tuple[store.Control, int]:
     """What there is to plan with, after what the clock did to tasks; and how many at most one statement moved."""
-    control = store.load_control(fresh_s=WORKER_FRESH_S, mark=mark)
+    control = store.load_control(fresh_s=WORKER_FRESH_S, mark=book.mark, folds=book.folds)
     is_due = control.next_due_at is not None and control.next_due_at <= control.now
     is_late = control.next_miss_at is not None and control.next_miss_at <= control.now
     if not is_due and not is_late:
         return control, 0
     missed = end_overdue(PROMOTE_MAX) if is_late else 0
     promoted = store.promote_due(PROMOTE_MAX) if is_due else 0
-    return store.load_control(fresh_s=WORKER_FRESH_S, mark=mark), max(missed, promoted)
+    return store.load_control(fresh_s=WORKER_FRESH_S, mark=book.mark, folds=book.folds), max(missed, promoted)
 
 
 def _bring_up_to_date(book: LaneBook, control: store.Control) -> None:
-    """Tell the book what came since; it is written anew when changes may have been folded away unseen."""
-    if book.folds != control.folds:
-        store.rewrite(book, control)
-    book.always = [*book.arrived(control.arrivals, control.bases, now=control.now), *control.always]
+    """Tell the book what came since, also what was folded away. It is written anew at times, and if some is lost."""
+    came = []
+    if book.is_outdated(control.folds, told=len(control.folded)):
+        rewrite(book, control)
+    else:
+        came += book.heard(control.folded, control.bases, now=control.now)
+    came += book.arrived(control.arrivals, control.bases, now=control.now)
+    book.always = [*came, *control.always]
     book.heed(control.steps, control.changed, mark=control.mark)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from scheduler.policy.fixed_starts import HELD_AFTER_S, HOLD_MAX_S
-from scheduler.policy.lanebook import LaneBook
+from scheduler.policy.lanebook import Arrivals
 from scheduler.policy.order import PRESSING_MAX, URGENCY_WINDOW_MIN_S
 from scheduler.policy.run_gates import Kills
 from scheduler.policy.types import (
@@ -37,12 +37,14 @@ from scheduler.policy.types import (
     WorkerView,
 )
 from scheduler.store import queries
+from scheduler.store.lanes import arrivals_of, bases_of, lane_key, parsed
 from scheduler.store.run_views import RunRow, kills_of, run_rows
 
 _SQL: Final = queries.load("dispatch.sql") | queries.load("promote.sql")
 _CLASSES: Final = tuple(PriorityClass)
 _KINDS: Final = {kind.value: kind for kind in ResourceKind}
 
+_NO_FOLD: Final = 1 << 62
 NO_CEILINGS: Final = (0.0, 0.0, 0.0, 0.0)
 RESOURCES_PER_TASK_MAX: Final = 8
 """`read_in_flight` sums holds by position; this many positions."""
@@ -94,7 +96,8 @@ class Control:
     """What a plan reads before it looks at any task.
 
     What live leases hold is in `in_flight`. `arrivals` says, by lane, how often something came since the counts were
-    last folded, and its last mark; they were folded `folds` times. `kills` is what was killed beside single runs;
+    last folded, and its last mark; they were folded `folds` times, and `folded` says the same of each fold since the
+    one that was asked about, as far as they are kept. `kills` is what was killed beside single runs;
     `always` names the lanes that every plan looks at. `probing` are the limits whose breaker has a probe under way.
     `steps` counts the leases of runs' steps by demand; `changed` are the runs that were moved since the mark that was
     asked about, up to `mark`. `bases` says what the demands of runs among the arrivals need beside their run's leave.
@@ -107,9 +110,10 @@ class Control:
     in_flight: list[InFlight]
     near_starts: list[NearStart]
     workers: list[WorkerRow]
-    arrivals: dict[LaneKey, tuple[int, int]]
-    bases: dict[DemandId, DemandId]
+    arrivals: dict[LaneKey, Arrivals]
     folds: int
+    folded: list[dict[LaneKey, Arrivals]]
+    bases: dict[DemandId, DemandId]
     kills: Kills
     always: list[LaneKey]
     probing: frozenset[ResourceId]
@@ -136,24 +140,29 @@ def promote_due(tasks_max: int) -> int:
     return queries.run(_SQL["promote_due"], {"tasks_max": tasks_max})
 
 
-def load_control(*, fresh_s: float, mark: int) -> Control:
-    """Pools, what runs, workers seen within `fresh_s`, what changed about lanes, and about runs since this `mark`."""
+def load_control(*, fresh_s: float, mark: int, folds: int | None = None) -> Control:
+    """Pools, what runs, workers seen within `fresh_s`, what changed about lanes, and about runs since this `mark`.
+
+    `folds`: how often the counts had been folded when it was last asked; None: what was folded does not matter.
+    """
     params = {"fresh_s": fresh_s, "held_after_s": HELD_AFTER_S, "held_ahead_s": HOLD_MAX_S, "mark": mark}
+    params |= {"folds": _NO_FOLD if folds is None else folds}
     params |= {"pressing_max": PRESSING_MAX, "window_min_s": URGENCY_WINDOW_MIN_S}
     row = queries.fetch_one(_SQL["read_control"], params)
     assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
-    now, due_at, miss_at, pools, in_flight, near, workers, arrivals, folds, kills, always, probing, *of_runs = row
-    came, (steps, changed, mark) = _parsed(arrivals), of_runs
+    now, due_at, miss_at, pools, in_flight, near, workers, arrivals, folds, folded, *rest = row
+    kills, always, probing, steps, changed, mark = rest
+    came, gone = parsed(arrivals), [lanes or [] for lanes in parsed(folded)]
     return Control(
         now=now,
         next_due_at=due_at,
         next_miss_at=miss_at,
-        pools=[PoolRow(*pool) for pool in _parsed(pools)],
+        pools=[PoolRow(*pool) for pool in parsed(pools)],
         in_flight=[
             InFlight(pool, WorkerId(worker), demand, leases, tuple(held))
-            for pool, worker, demand, leases, held in _parsed(in_flight)
+            for pool, worker, demand, leases, held in parsed(in_flight)
         ],
-        near_starts=[_near_start(*row) for row in _parsed(near)],
+        near_starts=[_near_start(*row) for row in parsed(near)],
         workers=[
             WorkerRow(
                 WorkerId(worker),
@@ -161,48 +170,24 @@ def load_control(*, fresh_s: float, mark: int) -> Control:
                 tenant,
                 frozenset(labels or ()),
             )
-            for worker, offered, tenant, labels in _parsed(workers)
+            for worker, offered, tenant, labels in parsed(workers)
         ],
-        arrivals={_lane_key(*lane): (times, last) for *lane, times, last, _ in came},
-        bases=_bases((demand, base) for _, _, _, demand, _, _, base in came),
+        arrivals=arrivals_of(came),
         folds=folds,
-        kills=kills_of(_parsed(kills)),
-        always=[_lane_key(*lane) for lane in _parsed(always)],
-        probing=frozenset(_parsed(probing)),
-        steps=_counts(*_parsed(steps)),
-        changed=_parsed(changed),
+        folded=[arrivals_of(lanes) for lanes in gone],
+        bases=bases_of((demand, base) for lanes in (came, *gone) for _, _, _, demand, _, _, base in lanes),
+        kills=kills_of(parsed(kills)),
+        always=[lane_key(*lane) for lane in parsed(always)],
+        probing=frozenset(parsed(probing)),
+        steps=_counts(*parsed(steps)),
+        changed=parsed(changed),
         mark=mark,
     )
-
-
-def _bases(found: Iterable[tuple[int, int | None]]) -> dict[DemandId, DemandId]:
-    """What demands of runs need beside their run's leave; None of others."""
-    return {DemandId(demand): DemandId(base) for demand, base in found if base is not None}
 
 
 def _counts(demands: Iterable[DemandId] | None, leases: Iterable[int] | None) -> dict[DemandId, int]:
     """Leases by demand; None of none."""
     return dict(zip(demands or (), leases or (), strict=True))
-
-
-def _lane_key(pool: int, priority: int, tenant: int, demand: int) -> LaneKey:
-    return LaneKey(PoolId(pool), _CLASSES[priority], TenantId(tenant), DemandId(demand))
-
-
-def rewrite(book: LaneBook, control: Control) -> None:
-    """Write a book anew with every lane there is. What `control` saw of arrivals is in it."""
-    row = queries.fetch_one(_SQL["read_all_lanes"])
-    assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
-    lanes, counters, clocks = map(_parsed, row)
-    book.rewrite(
-        ((_lane_key(*lane), ready_at) for *lane, ready_at, _ in lanes),
-        {(TenantId(tenant), _CLASSES[p]): FairCounter(value, at) for tenant, p, value, at in counters},
-        {_CLASSES[priority]: value for priority, value in clocks},
-        folds=control.folds,
-        arrivals=control.arrivals,
-        bases=_bases((demand, base) for _, _, _, demand, _, base in lanes),
-        now=control.now,
-    )
 
 
 def _near_start(pool: int, ready: bool, priority: int, tenant: int, demand: int, *task: Any) -> NearStart:  # noqa: FBT001 - a row
@@ -214,12 +199,6 @@ def _near_start(pool: int, ready: bool, priority: int, tenant: int, demand: int,
     return NearStart(
         lane, TaskView(TaskId(number), ready_at, latest_start, expected_s, tuple(amounts), is_fixed, cost, cost_min)
     )
-
-
-def _parsed(text: str | None) -> list[Any]:
-    """A list that came as JSON; NULL is what `json_agg` makes of no rows."""
-    found: list[Any] = [] if text is None else orjson.loads(text)
-    return found
 
 
 def _resource_views(rows: list[queries.Row]) -> dict[ResourceId, ResourceView]:

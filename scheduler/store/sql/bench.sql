@@ -1,5 +1,5 @@
 -- name: empty_tables
-TRUNCATE task, task_payload, task_result, attempt, lease, task_count, task_delta, worker, fair_counter, fair_clock,
+TRUNCATE task, task_payload, task_result, attempt, lease, task_count, task_delta, folded_arrivals, worker, fair_counter, fair_clock,
          class_credit, budget, ledger_entry, alert, set_aside, snapshot, resource_state, event_fresh, event, event_listener;
 
 -- name: settle_down

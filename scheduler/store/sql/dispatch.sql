@@ -71,13 +71,14 @@ SELECT
     (SELECT json_agg(json_build_array(w.id, w.slots, w.tenant_id, w.labels) ORDER BY w.id) FROM worker w
      WHERE NOT w.draining AND w.seen_at > clock_timestamp() - make_interval(secs => %(fresh_s)s))::text,
     -- What came to lanes since the counts were folded: how often, and the last of it (a fold in between may leave as many
-    -- as there were); and how often they were folded.
+    -- as there were); how often they were folded, and what each fold since the one that is known took of this.
     (SELECT json_agg(json_build_array(a.pool_id, a.priority, a.tenant_id, a.demand_id, a.times, a.last,
                                       CASE WHEN a.demand_id < 0 THEN
                                           (SELECT d.base_id FROM demand d WHERE d.id = a.demand_id) END))
      FROM (SELECT pool_id, priority, tenant_id, demand_id, count(*) AS times, max(id) AS last FROM task_delta
            WHERE counter = 'ready' AND n > 0 GROUP BY 1, 2, 3, 4) a)::text,
-    (SELECT last_value FROM task_fold_seq),
+    coalesce((SELECT m.folds FROM fold_mark m WHERE m.id = 1), 0),
+    (SELECT json_agg(f.lanes ORDER BY f.fold) FROM folded_arrivals f WHERE f.fold > %(folds)s)::text,
     -- What was killed beside single runs.
     (SELECT json_agg(json_build_array(k.scope, k.scope_id)) FROM kill_epoch k WHERE k.lifted_at IS NULL)::text,
     -- Lanes that every plan looks at: those of the deadlines that press most, so many of each pool and class, and those for

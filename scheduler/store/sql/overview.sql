@@ -1,12 +1,29 @@
 -- name: fold_counts
 -- Add the appended changes to the folded counts, and to the depths. Any reader sees either both or neither.
-WITH taken AS (
-    -- The planner reads arrivals from the changes; the sequence tells it that some may be gone.
-    DELETE FROM task_delta d USING (
-        SELECT nextval('task_fold_seq'), set_config('idle_in_transaction_session_timeout', '5s', true)
-        WHERE EXISTS (SELECT FROM task_delta)
-    ) AS told
-    RETURNING d.pool_id, d.priority, d.tenant_id, d.demand_id, d.counter, d.n, d.came_from
+WITH mark AS (
+    -- Its row is ours since `mark_fold`: folds are numbered without a gap.
+    UPDATE fold_mark m SET folds = m.folds + 1 WHERE m.id = 1 AND EXISTS (SELECT FROM task_delta)
+    RETURNING m.folds, set_config('idle_in_transaction_session_timeout', '5s', true)
+),
+taken AS (
+    DELETE FROM task_delta d USING mark
+    RETURNING d.id, d.pool_id, d.priority, d.tenant_id, d.demand_id, d.counter, d.n, d.came_from
+),
+told AS (
+    -- The planner reads arrivals from the changes. Here it finds, in the same words, those that are not there any more.
+    INSERT INTO folded_arrivals AS f (fold, lanes)
+    SELECT mark.folds,
+           (SELECT json_agg(json_build_array(a.pool_id, a.priority, a.tenant_id, a.demand_id, a.times, a.last,
+                                             CASE WHEN a.demand_id < 0 THEN
+                                                 (SELECT d.base_id FROM demand d WHERE d.id = a.demand_id) END))
+            FROM (SELECT pool_id, priority, tenant_id, demand_id, count(*) AS times, max(id) AS last FROM taken
+                  WHERE counter = 'ready' AND n > 0 GROUP BY 1, 2, 3, 4) a)
+    FROM mark
+    ON CONFLICT (fold) DO UPDATE SET lanes = excluded.lanes
+),
+forgotten AS (
+    -- A planner that has not looked for so many folds reads all lanes. None is newer than ours, unless a table was emptied.
+    DELETE FROM folded_arrivals f USING mark WHERE f.fold NOT BETWEEN mark.folds - 8 AND mark.folds
 ),
 moved AS MATERIALIZED (
     -- As the view `task_change` does.
