@@ -40,20 +40,33 @@ class BudgetVerdict(Enum):
 class Purse:
     """What a budget still allows while a plan draws on it."""
 
-    __slots__ = ("ends_at", "headroom", "id", "unspent")
+    __slots__ = ("alone", "ends_at", "headroom", "id", "unspent")
 
     def __init__(self, view: BudgetView) -> None:
         self.id = view.id
+        self.alone = (view.id,)
         self.ends_at = view.ends_at
         self.headroom = view.headroom
         self.unspent = None if view.limit is None else view.limit - view.spent
 
+    def is_open(self, least: int) -> bool:
+        """Whether it lets a task start that needs at least this."""
+        return self.headroom is None or self.headroom >= least
+
     def verdict(self, least: int) -> BudgetVerdict:
         """What it says to a task that needs at least this."""
-        if self.headroom is None or self.headroom >= least:
+        if self.is_open(least):
             return BudgetVerdict.OPEN
         assert self.unspent is not None  # noqa: S101 - both or neither
         return BudgetVerdict.RESERVED if self.unspent >= least else BudgetVerdict.SPENT
+
+    def take_up_to(self, amount: int) -> int:
+        """Reserve this, or all that is left when that is less; how much."""
+        if self.headroom is None:
+            return amount
+        taken = min(amount, self.headroom)
+        self.headroom -= taken
+        return taken
 
     def take(self, amount: int) -> None:
         """Reserve this."""
@@ -92,17 +105,14 @@ class Treasury:
             return None
         run = self._run_of(key)
         own = None if run is None else self.of_run.get(run)
-        said = BudgetVerdict.OPEN if own is None else own.verdict(head.cost_min)
-        if run is not None and said is not BudgetVerdict.OPEN:
-            if said is BudgetVerdict.SPENT:
+        if own is not None and not own.is_open(head.cost_min):
+            if own.verdict(head.cost_min) is BudgetVerdict.SPENT and run is not None:
                 self.broke.add(run)
             return Hold(key, WaitReason.RUN_BUDGET)
         purse = self.of_tenant.get(key.tenant)
         if purse is None:
             return Hold(key, WaitReason.TENANT_BUDGET)
-        if purse.verdict(head.cost_min) is BudgetVerdict.OPEN:
-            return None
-        return Hold(key, WaitReason.TENANT_BUDGET, purse.ends_at)
+        return None if purse.is_open(head.cost_min) else Hold(key, WaitReason.TENANT_BUDGET, purse.ends_at)
 
     def reserve(self, key: LaneKey, head: TaskView) -> Reservation | None:
         """Reserve for a head that may start: what it may cost at most, or less when less is left. None: not priced."""
@@ -110,7 +120,11 @@ class Treasury:
             return None
         run = self._run_of(key)
         own = None if run is None else self.of_run.get(run)
-        purses = [self.of_tenant[key.tenant], *([] if own is None else [own])]
+        purse = self.of_tenant[key.tenant]
+        if own is None:
+            amount = purse.take_up_to(head.cost)
+            return Reservation(amount, purse.alone, purse.headroom is not None)
+        purses = [purse, own]
         rooms = [purse.headroom for purse in purses if purse.headroom is not None]
         amount = min([head.cost, *rooms])
         for purse in purses:

@@ -10,22 +10,21 @@ from collections.abc import Iterable
 from typing import Final
 
 from scheduler.policy.alerts import Alert, crossed, message_of
-from scheduler.policy.budget import Account
 from scheduler.policy.types import TenantId
 from scheduler.services.events import announce
 from scheduler.store import alerts as store
-from scheduler.store.money import LockedBudget
+from scheduler.store.money import Booked, LockedBudget
 
 TENANT_SCOPE: Final = "tenant"
 
 
-def raise_crossed(accounts: Iterable[tuple[Account, TenantId, Iterable[float]]]) -> None:
-    """Raise the alerts of budgets (each with its tenant and thresholds) that have reached one by what was charged."""
+def raise_crossed(booked: Iterable[tuple[Booked, int, TenantId]]) -> None:
+    """Raise the alerts of budgets, each with what it was just charged and its tenant, that this took to a threshold."""
     _raise(
-        store.Reached(account.view.id, tenant, part, account.limit, account.spent)
-        for account, tenant, thresholds in accounts
-        if account.limit is not None
-        for part in crossed(account.view.spent, account.spent, account.limit, thresholds)
+        store.Reached(budget.budget, tenant, part, budget.limit, budget.spent)
+        for budget, spent, tenant in booked
+        if budget.limit is not None
+        for part in crossed(budget.spent - spent, budget.spent, budget.limit, budget.thresholds)
     )
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from django.db import transaction
 
 from scheduler.store import sums as store
+from scheduler.store.starts import commit_soon
 from scheduler.store.sums import Discord
 
 __all__ = ["ENTRIES_MAX", "Discord", "begin_anew", "find_discord", "sum_up"]
@@ -22,19 +23,24 @@ ENTRIES_MAX: Final = 20_000
 
 
 def sum_up() -> bool:
-    """Sum up the next stretch, if there is one; returns whether there is more to do at once."""
+    """Sum up the next stretch, if there is one; returns whether there is more to do at once: another whole stretch.
+
+    What is written here does not wait for the disk: it can be made again from the ledger.
+    """
     newest = store.load_newest_entry()
     with transaction.atomic():
         mark = store.lock_mark()
         if mark.end <= mark.summed:
             # In a statement after the one that read `newest`: who drew a number up to it is under way, or has ended.
+            commit_soon()
             return newest > mark.summed and store.set_end(newest)
         if not mark.is_over:
             return False
         last = min(mark.end, mark.summed + ENTRIES_MAX)
         store.add_sums(after=mark.summed, last=last)
         store.move_mark(last)
-    return last < newest
+        commit_soon()
+    return newest - last >= ENTRIES_MAX
 
 
 def find_discord() -> list[Discord]:

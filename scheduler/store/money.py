@@ -63,8 +63,9 @@ class Billing(NamedTuple):
     pricing: str | None
 
 
+@lru_cache(maxsize=1024)
 def read_billing(kept: str) -> Billing:
-    """As the end of a lease tells it."""
+    """As the end of a lease tells it: those alike are read once."""
     return Billing(*orjson.loads(kept))
 
 
@@ -97,51 +98,66 @@ def lock_budgets(budgets: Collection[BudgetId]) -> dict[BudgetId, LockedBudget]:
     }
 
 
-class Entry(NamedTuple):
-    """A line of the ledger. `usage` is JSON text."""
+class Alike(NamedTuple):
+    """What most lines of the ledger that are written together have in common: whose they are, how they were billed."""
 
-    lease: LeaseId
-    line: int
     tenant: TenantId
     pool: PoolId
-    task: TaskId
-    run: int | None
-    budgets: Sequence[BudgetId]
+    budgets: tuple[BudgetId, ...]
     kind: str
     priority: int
     model: str | None
-    cost: int
-    charge: int
-    usage: str | None
     usage_source: str
     price_source: str
     outcome: str
 
 
-def book_charges(changes: Mapping[BudgetId, tuple[int, int]], entries: Sequence[Entry]) -> None:
-    """Charge budgets by (spent, freed), which are locked, and append entries.
+class Entry(NamedTuple):
+    """A line of the ledger, in nano-dollars. `usage` is JSON text."""
+
+    lease: LeaseId
+    line: int
+    task: TaskId
+    cost: int
+    charge: int
+    usage: str | None
+    alike: Alike
+
+
+class Booked(NamedTuple):
+    """A budget after it was charged. `limit` None: it has none. `thresholds`: when its owner is told."""
+
+    budget: BudgetId
+    limit: int | None
+    spent: int
+    thresholds: Sequence[float]
+
+
+def book_charges(changes: Mapping[BudgetId, tuple[int, int]], entries: Sequence[Entry]) -> list[Booked]:
+    """Charge budgets by (spent, freed) and append entries; the budgets as they are then.
 
     Most entries have in common whose they are and how they were billed: that is sent once for those alike.
     """
-    alike: dict[tuple[Any, ...], int] = {}
-    places = [alike.setdefault(_in_common(e), len(alike) + 1) for e in entries]
-    tenants, pools, runs, held, kinds, priorities, models, usage_sources, price_sources, outcomes = (
-        zip(*alike, strict=True) if alike else [()] * 10
+    places: dict[Alike, int] = {}
+    for entry in entries:
+        places.setdefault(entry.alike, len(places) + 1)
+    tenants, pools, held, kinds, priorities, models, usage_sources, price_sources, outcomes = (
+        zip(*places, strict=True) if places else [()] * 9
     )
+    leases, lines, tasks, costs, charges, usages, alike = zip(*entries, strict=True) if entries else [()] * 7
     params: dict[str, Any] = {
         "budgets": queries.array(changes),
         "spent": queries.array(spent for spent, _ in changes.values()),
         "freed": queries.array(freed for _, freed in changes.values()),
-        "leases": queries.array(e.lease for e in entries),
-        "lines": queries.array(e.line for e in entries),
-        "tasks": queries.array(e.task for e in entries),
-        "costs": queries.array(e.cost for e in entries),
-        "charges": queries.array(e.charge for e in entries),
-        "usages": queries.text_array(e.usage for e in entries),
-        "places": queries.array(places),
+        "leases": queries.array(leases),
+        "lines": queries.array(lines),
+        "tasks": queries.array(tasks),
+        "costs": queries.array(costs),
+        "charges": queries.array(charges),
+        "usages": queries.text_array(usages),
+        "places": queries.array(map(places.__getitem__, alike)),
         "tenants": queries.array(tenants),
         "pools": queries.array(pools),
-        "runs": queries.array(runs),
         "held": queries.text_array(map(queries.array, held)),
         "kinds": queries.text_array(kinds),
         "priorities": queries.array(priorities),
@@ -150,12 +166,10 @@ def book_charges(changes: Mapping[BudgetId, tuple[int, int]], entries: Sequence[
         "price_sources": queries.array(price_sources),
         "outcomes": queries.array(outcomes),
     }
-    queries.run(_SQL["book_charges"], params)
-
-
-def _in_common(e: Entry) -> tuple[Any, ...]:
-    whose = (e.tenant, e.pool, e.run, tuple(e.budgets))
-    return (*whose, e.kind, e.priority, e.model, e.usage_source, e.price_source, e.outcome)
+    return [
+        Booked(BudgetId(budget), limit, spent, RUN_THRESHOLDS if alert_at is None else alert_at)
+        for budget, limit, spent, alert_at in queries.fetch(_SQL["book_charges"], params)
+    ]
 
 
 class PriceOverride(NamedTuple):

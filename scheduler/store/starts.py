@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from scheduler.policy.types import (
@@ -13,6 +13,7 @@ from scheduler.policy.types import (
     ResourceId,
     ResourceKind,
     ResourceView,
+    Start,
     TenantId,
     TenantView,
     WorkerId,
@@ -49,9 +50,7 @@ def start_tasks(
             "tasks": queries.array(s.task for s in plan.starts),
             "workers": queries.array(s.worker for s in plan.starts),
             "reserves": queries.array(None if s.reservation is None else s.reservation.amount for s in plan.starts),
-            "held": queries.text_array(
-                None if s.reservation is None else queries.array(s.reservation.budgets) for s in plan.starts
-            ),
+            "held": queries.text_array(_held(plan.starts)),
             "capped": queries.array(s.reservation is not None and s.reservation.capped for s in plan.starts),
             "budgets": queries.array(wanted),
             "wanted": queries.array(wanted.values()),
@@ -95,6 +94,20 @@ def leased_task(row: queries.Row) -> LeasedTask:
     if pricing is None:
         return LeasedTask(*fields)
     return LeasedTask(*fields)._replace(max_output_tokens=pricing_of(pricing).max_output_tokens(reserved))
+
+
+def _held(starts: Iterable[Start]) -> Iterator[str | None]:
+    """The budgets on which each start reserves, as arrays; those of most are the same."""
+    texts: dict[tuple[BudgetId, ...], str] = {}
+    for start in starts:
+        if start.reservation is None:
+            yield None
+            continue
+        budgets = start.reservation.budgets
+        text = texts.get(budgets)
+        if text is None:
+            text = texts[budgets] = queries.array(budgets)
+        yield text
 
 
 def _wanted(plan: Plan) -> dict[BudgetId, int]:

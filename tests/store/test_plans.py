@@ -20,7 +20,7 @@ _FOLLOWERS = "parents conditions mets fate_conditions fate_mets edge_children ed
 FOLLOWERS: dict[str, Any] = dict.fromkeys(_FOLLOWERS.split(), "{}")
 
 
-CONTROL = {"fresh_s": 15.0, "held_after_s": 60.0, "held_ahead_s": 60.0, "mark": 1}
+CONTROL = {"fresh_s": 15.0, "held_after_s": 60.0, "held_ahead_s": 60.0, "mark": 1, "folds": 0}
 CONTROL |= {"pressing_max": 100, "window_min_s": 5.0}
 
 

@@ -10,21 +10,41 @@ FOR NO KEY UPDATE;
 
 -- name: book_charges
 -- Replace reservations by charges, and append to the ledger what was charged. A line that is there stays as it is.
-WITH charged AS (
+WITH held AS MATERIALIZED (
+    -- In the order in which dispatch locks them.
+    SELECT b.id, b.allowed_nano,
+           (SELECT t.alert_at FROM tenant t WHERE b.scope = 'tenant' AND t.id = b.scope_id) AS alert_at
+    FROM budget_in_force b
+    WHERE b.id = ANY(%(budgets)s::bigint[])
+    ORDER BY b.id
+    FOR NO KEY UPDATE
+),
+charged AS (
     UPDATE budget b SET spent_nano = b.spent_nano + n.spent, reserved_nano = b.reserved_nano - n.freed
     FROM unnest(%(budgets)s::bigint[], %(spent)s::bigint[], %(freed)s::bigint[]) AS n(id, spent, freed)
+    JOIN held h ON h.id = n.id
     WHERE b.id = n.id
+    RETURNING b.id, h.allowed_nano, b.spent_nano, h.alert_at
+),
+alike AS MATERIALIZED (
+    SELECT a.*, a.held::bigint[] AS budget_ids,
+           (SELECT b.scope_id FROM budget b WHERE b.id = ANY(a.held::bigint[]) AND b.scope = 'run') AS run_id
+    FROM unnest(%(tenants)s::bigint[], %(pools)s::bigint[], %(held)s::text[], %(kinds)s::text[], %(priorities)s::smallint[],
+                %(models)s::text[], %(usage_sources)s::text[], %(price_sources)s::text[], %(outcomes)s::text[])
+         WITH ORDINALITY AS a(tenant_id, pool_id, held, kind, priority, model, usage_source, price_source, outcome, place)
+),
+entered AS (
+    INSERT INTO ledger_entry (lease_id, line, at, tenant_id, pool_id, task_id, run_id, budget_ids, kind, priority, model,
+                              provider_cost_nano, tenant_charge_nano, usage, usage_source, price_source, outcome)
+    SELECT n.lease_id, n.line, clock_timestamp(), a.tenant_id, a.pool_id, n.task_id, a.run_id, a.budget_ids, a.kind,
+           a.priority, a.model, n.cost, n.charge, n.usage, a.usage_source, a.price_source, a.outcome
+    FROM unnest(%(leases)s::bigint[], %(lines)s::smallint[], %(tasks)s::bigint[], %(costs)s::bigint[],
+                %(charges)s::bigint[], %(usages)s::jsonb[], %(places)s::int[])
+         AS n(lease_id, line, task_id, cost, charge, usage, place)
+    JOIN alike a ON a.place = n.place
+    ON CONFLICT (lease_id, line) DO NOTHING
 )
-INSERT INTO ledger_entry (lease_id, line, at, tenant_id, pool_id, task_id, run_id, budget_ids, kind, priority,
-                          model, provider_cost_nano, tenant_charge_nano, usage, usage_source, price_source, outcome)
-SELECT n.lease_id, n.line, clock_timestamp(), (%(tenants)s::bigint[])[n.place], (%(pools)s::bigint[])[n.place], n.task_id,
-       (%(runs)s::bigint[])[n.place], (%(held)s::text[])[n.place]::bigint[], (%(kinds)s::text[])[n.place],
-       (%(priorities)s::smallint[])[n.place], (%(models)s::text[])[n.place], n.cost, n.charge, n.usage,
-       (%(usage_sources)s::text[])[n.place], (%(price_sources)s::text[])[n.place], (%(outcomes)s::text[])[n.place]
-FROM unnest(%(leases)s::bigint[], %(lines)s::smallint[], %(tasks)s::bigint[], %(costs)s::bigint[], %(charges)s::bigint[],
-            %(usages)s::jsonb[], %(places)s::int[])
-     AS n(lease_id, line, task_id, cost, charge, usage, place)
-ON CONFLICT (lease_id, line) DO NOTHING;
+SELECT id, allowed_nano, spent_nano, alert_at FROM charged;
 
 -- name: read_prices_of
 -- Operators' prices of these models, whenever they are valid.
