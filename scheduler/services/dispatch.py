@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from time import perf_counter
-from typing import Final
+from typing import Final, Protocol
 
 from django.db import transaction
 
@@ -55,8 +54,7 @@ class Dispatched:
     """What one dispatch did. `look_again_at`, `next_due_at`, `next_miss_at`: when next the clock alone matters.
 
     `holds` has one entry per pool: what kept it from starting more. `again` asks for another dispatch at once.
-    `waiting` is False when every ready task was started: a slot that frees then is no reason to look again. `planned_s`
-    is what the planner alone took.
+    `waiting` is False when every ready task was started: a slot that frees then is no reason to look again.
     """
 
     now: float
@@ -67,7 +65,6 @@ class Dispatched:
     again: bool
     waiting: bool
     holds: dict[PoolId, Hold]
-    planned_s: float
 
     def wake_at(self) -> float | None:
         """The earliest of these times."""
@@ -75,7 +72,16 @@ class Dispatched:
         return min(times, default=None)
 
 
-def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | None = None) -> Dispatched:
+class Planner(Protocol):
+    """What decides who starts: `make_plan`, or it and a clock."""
+
+    def __call__(self, snapshot: Snapshot, *, starts_max: int) -> Plan:
+        """A plan of at most so many starts."""
+
+
+def dispatch(
+    *, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | None = None, planner: Planner = make_plan
+) -> Dispatched:
     """Plan once and start what the plan says. `book` is what the last dispatch, if it went well, knew of lanes.
 
     1. take the turn and lock the shared limits;
@@ -92,9 +98,7 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
         control, promoted = _control(book)
         _bring_up_to_date(book, control)
         snapshot, look, field = _snapshot(control, book, resources, starts_max)
-        began = perf_counter()
-        plan = make_plan(snapshot, starts_max=starts_max)
-        planned_s = perf_counter() - began
+        plan = planner(snapshot, starts_max=starts_max)
         leased: list[LeasedTask] = []
         if plan.starts or plan.levels or plan.set_asides:
             taken = _taken(plan, snapshot.demands)
@@ -118,7 +122,6 @@ def dispatch(*, me: WorkerId, starts_max: int = STARTS_MAX, book: LaneBook | Non
         again=again,
         waiting=again or bool(plan.holds) or _unread(book, snapshot, plan),
         holds=_by_pool(plan),
-        planned_s=planned_s,
     )
 
 
