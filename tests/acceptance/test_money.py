@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 from django.db import connection, transaction
@@ -119,3 +120,35 @@ def test_a_killed_run_stays_dead_when_its_engine_dies_with_it_and_another_comes(
     began = [each.task for each in handlers.runs(written)]
     assert sorted(began) == [*steps[:2], other], "no step began again, nor did one that had waited"
     assert set(Attempt.objects.filter(task_id__in=steps).values_list("number", flat=True)) == {1}
+
+
+def test_nothing_of_a_killed_run_starts_anywhere_from_the_kill_on(site: Site, tmp_path: Path) -> None:
+    """Two engines in the middle of many steps; those that would never end are told."""
+    written = tmp_path / "runs"
+    site.variables[handlers.RUNS] = str(written)
+    make_pool(slots=8, lease_ttl_s=60.0, config={"handler": f"{handlers.__name__}:short"})
+    make_pool("long", slots=4, lease_ttl_s=60.0, config={"handler": f"{handlers.__name__}:endless"})
+    tenant = make_tenant()
+    run = create_run(tenant, "{}", asked=Asked(max_width=10, max_steps=302)).id
+    endless = submit_tasks(tenant, 2, run=run, pool="long")
+    steps = submit_tasks(tenant, 300, run=run, payload="7")
+    with site.engines(2):
+        wait_until(lambda: Lease.objects.filter(task_id__in=endless, picked_up=True).count() == 2)
+        wait_until(lambda: Attempt.objects.filter(task_id__in=steps).count() >= 20, what="steps to end")
+        told = kill_run(run, tenant, actor="ada", reason="it loops").told
+        killed_at = _database_time()
+        (other,) = submit_tasks(tenant, payload="7")
+        wait_until(lambda: not Lease.objects.filter(task_id__in=[*steps, *endless]).exists(), what="its steps to stop")
+        wait_until(lambda: Task.objects.get(pk=other).state == "succeeded", what="other work to end")
+    attempts = Attempt.objects.filter(task_id__in=[*steps, *endless])
+    assert told >= len(endless)
+    assert not attempts.filter(started_at__gt=killed_at).exists()
+    assert set(attempts.filter(task_id__in=endless).values_list("outcome", flat=True)) == {"cancelled"}
+    assert not Task.objects.filter(pk__in=[*steps, *endless]).exclude(state__in=["cancelled", "succeeded"]).exists()
+    assert Task.objects.filter(pk__in=steps, state="cancelled").count() > 200, "most had not begun"
+
+
+def _database_time() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        return cast("datetime", cursor.fetchone()[0])
