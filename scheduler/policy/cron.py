@@ -22,9 +22,19 @@ from math import ceil, floor
 from typing import Final
 
 from cronsim import CronSim, CronSimError
+from cronsim.cronsim import FIELD_NAMES, Field
 
 EXPRESSION_CHARS_MAX: Final = 200
 _FIELDS: Final = (5, 6)
+_NEVER: Final = "This expression never comes true."
+_MAY_BE: Final = {
+    Field.SECOND: "0 to 59",
+    Field.MINUTE: "0 to 59",
+    Field.HOUR: "0 to 23",
+    Field.DAY: "1 to 31 or L for the last",
+    Field.MONTH: "1 to 12 or JAN to DEC",
+    Field.DOW: "0 to 7 (both are Sunday) or SUN to SAT",
+}
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock times have no zone here
 _STEP: Final = timedelta(hours=12)
 """A zone changes its clocks at most once in so long."""
@@ -52,11 +62,24 @@ def parse(text: str) -> Cron | str:
         return f"An expression has 5 fields, or 6 with seconds first; this one has {len(fields)}."
     try:
         walk = CronSim(text, _EPOCH)
-    except CronSimError as error:
-        return f"{error}."
+    except CronSimError:
+        return _fault(fields)
     if next(walk, None) is None:
-        return "This expression never comes true."
+        return _NEVER
     return Cron(" ".join(fields))
+
+
+def _fault(fields: list[str]) -> str:
+    """Which part is wrong, and what may stand there. Where each part by itself is right, no month has such a day."""
+    for field, text in zip(list(Field)[-len(fields) :], fields, strict=True):
+        try:
+            field.parse(text.upper())
+        except CronSimError:
+            return (
+                f"{text!r} is no {FIELD_NAMES[field]}. Write {_MAY_BE[field]}, a range as 1-5, a list as 1,3, "
+                "a step as */5, or * for each."
+            )
+    return _NEVER
 
 
 def runs(cron: Cron, zone: tzinfo, *, after: float) -> Iterator[float]:

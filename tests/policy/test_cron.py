@@ -70,6 +70,20 @@ def test_what_is_no_expression_is_said_in_words(text: str) -> None:
     assert isinstance(parse(text), str)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("61 * * * *", "'61' is no minute. Write 0 to 59,"),
+        ("0 0 * * mon-xyz", "'mon-xyz' is no day-of-week. Write 0 to 7 (both are Sunday) or SUN to SAT,"),
+        ("0 0 0 * *", "'0' is no day-of-month."),
+        ("61 * * * * *", "'61' is no second."),
+        ("0 0 31 2 *", "This expression never comes true."),
+    ],
+)
+def test_a_fault_names_the_part_that_is_wrong_and_what_may_stand_there(text: str, said: str) -> None:
+    assert str(parse(text)).startswith(said)
+
+
 def test_an_expression_that_never_comes_true_is_none() -> None:
     never = "0 0 */29 2 MON#5"
     assert parse(never) == "This expression never comes true."
