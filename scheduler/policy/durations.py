@@ -6,8 +6,10 @@ between. It keeps weights, never samples, so it is a row of constant size.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import exp, floor, inf, log, sqrt
 from typing import Final
 
@@ -69,10 +71,9 @@ class Durations:
         bin_, weight = bins[place]
         return max(longer_than_s, _duration_s(bin_ + min(1.0, left / weight)))
 
-    def table(self, points: int = 64) -> tuple[float, ...]:
-        """Durations at evenly spaced parts, to draw from quickly; empty when nothing is known."""
-        values = [self.quantile((n + 0.5) / points) for n in range(points)]
-        return tuple(value for value in values if value is not None)
+    def drawing(self) -> Drawing | None:
+        """To draw from quickly; None when nothing is known."""
+        return Drawing(self.bins) if self.bins else None
 
     def as_json(self) -> dict[str, object]:
         """The row that `from_json` reads."""
@@ -87,8 +88,35 @@ class Durations:
         return cls({int(bin_): float(weight) for bin_, weight in bins}, float(at))
 
 
+class Drawing:
+    """A histogram as it is now, to draw many durations from.
+
+    As a whole, to the last bin: a few evenly spaced quantiles leave the longest out, and of durations that differ much
+    those few make a good part of all work.
+    """
+
+    def __init__(self, bins: Mapping[int, float]) -> None:
+        ordered = sorted(bins.items())
+        self._bins = [bin_ for bin_, _ in ordered]
+        self._weights = [weight for _, weight in ordered]
+        self._reached = list(accumulate(self._weights))
+        self.mean_s = sum(_mean_s(bin_) * weight for bin_, weight in ordered) / self._reached[-1]
+
+    def at(self, part: float) -> float:
+        """The duration that this part of the attempts (0 to 1) stays below."""
+        left = part * self._reached[-1]
+        n = min(bisect_left(self._reached, left), len(self._bins) - 1)
+        beyond = self._reached[n] - left
+        return _duration_s(self._bins[n] + 1.0 - beyond / self._weights[n])
+
+
 def _bin(duration_s: float) -> int:
     return floor(log(min(max(duration_s, SHORTEST_S), LONGEST_S) / SHORTEST_S) / _LOG_RATIO)
+
+
+def _mean_s(bin_: int) -> float:
+    """The mean of durations that are spread over a bin by their logarithm."""
+    return _duration_s(bin_) * (RATIO - 1.0) / _LOG_RATIO
 
 
 def _duration_s(place: float) -> float:

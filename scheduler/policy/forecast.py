@@ -234,11 +234,10 @@ class _Service:
     def __init__(self, scene: Scene, learned: Learned, draw: Callable[[], float]) -> None:
         self._scene, self._learned, self._draw = scene, learned, draw
         self._by_expected = {pool for pool in learned.durations if learned.expects_well(pool)}
-        self._tables = {
-            pool: (learned.multiples[pool] if pool in self._by_expected else durations).table()
+        self._drawings = {
+            pool: (learned.multiples[pool] if pool in self._by_expected else durations).drawing()
             for pool, durations in learned.durations.items()
         }
-        self._means = {pool: sum(t) / len(t) for pool, t in self._tables.items() if t}
 
     def end_of(self, flight: InFlight, now: float) -> float:
         """When an attempt may end that has run since its start."""
@@ -251,11 +250,10 @@ class _Service:
         if job.label == PROBE:
             return Served(0.0, actual=dict.fromkeys(self._scene.demands[job.lane.demand].resources, 0.0))
         pool = job.lane.pool
-        table = self._tables.get(pool)
+        drawing = self._drawings.get(pool)
         runs_s = job.runs_s
-        if table:
-            mean = self._means[pool]
-            runs_s = mean + (table[int(self._draw() * len(table))] - mean) / sqrt(job.count)
+        if drawing is not None:
+            runs_s = drawing.mean_s + (drawing.at(self._draw()) - drawing.mean_s) / sqrt(job.count)
             if pool in self._by_expected:
                 runs_s *= job.expected_s / job.count
         return Served(runs_s, self._failure(pool, job.count))

@@ -80,8 +80,7 @@ def test_quantiles_are_within_a_bin() -> None:
     assert durations.quantile(0.9) == pytest.approx(90, rel=0.06)
     assert durations.quantile(0.5, longer_than_s=80.0) == pytest.approx(90, rel=0.06)
     assert durations.quantile(0.5, longer_than_s=200.0) == pytest.approx(220)
-    assert len(durations.table()) == 64
-    assert Durations().table() == ()
+    assert Durations().drawing() is None
     assert Durations.from_json(durations.as_json()) == durations
 
 
@@ -96,6 +95,20 @@ def test_old_durations_fade_and_extremes_have_a_bin() -> None:
     assert durations.quantile(1.0) == pytest.approx(LONGEST_S, rel=0.11)
     durations.learn([], now=1e6)
     assert durations.weight == 0.0
+
+
+def test_what_is_drawn_has_the_longest_in_it() -> None:
+    """One in two hundred takes half of all the time."""
+    durations = Durations()
+    durations.learn([1.0] * 199 + [200.0], now=0.0)
+    drawing = durations.drawing()
+    assert drawing is not None
+    drawn = [drawing.at((n + 0.5) / 10_000) for n in range(10_000)]
+    assert sum(drawn) / len(drawn) == pytest.approx(drawing.mean_s, rel=0.01)
+    assert drawing.mean_s == pytest.approx(2.0, rel=0.1)
+    assert drawing.at(0.5) == durations.quantile(0.5)
+    assert drawing.at(0.0) == pytest.approx(1.0, rel=0.1)
+    assert drawing.at(1.0) == pytest.approx(200.0, rel=0.1)
 
 
 # Arrivals
