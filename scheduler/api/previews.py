@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from django.http import HttpRequest, HttpResponse
 from pydantic import Field
@@ -41,11 +41,16 @@ class ResourcePreviewIn(In):
 
 
 class TenantPreviewIn(In):
-    """What would be changed of a tenant."""
+    """What would be changed of a tenant, as an edit of it says it."""
 
     weight: Number | None = None
-    suspended: bool | None = None
+    status: Literal["active", "suspended"] | None = None
     quota: QuotaIn | None = None
+
+    @property
+    def suspended(self) -> bool | None:
+        """Whether it would be suspended; None: as it is."""
+        return None if self.status is None else self.status == "suspended"
 
     def changes(self) -> dict[str, Any]:
         """What was given that can change a wait, by the names of the service."""

@@ -88,7 +88,7 @@ def test_an_edit_is_previewed_and_says_where_too_little_is_known(admin: httpx2.C
     assert admin.get("/pools/maybe").json()["version"] == 1
     assert admin.post("/resources/openai/preview", json={"rate": 1}).status_code == 200
     assert admin.post("/resources/openai/preview", json={"rate": -1}).json()["code"] == "bad_resource"
-    assert admin.post("/tenants/acme/preview", json={"weight": 3, "suspended": True}).json()["own"] == []
+    assert admin.post("/tenants/acme/preview", json={"weight": 3, "status": "suspended"}).json()["own"] == []
     assert admin.post("/tenants/nobody/preview", json={}).status_code == 404
     assert admin.post("/pools/maybe/preview", json={"colour": 1}).status_code == 422
     refused = api.post("/pools/maybe/preview", json={"slots": 4})
