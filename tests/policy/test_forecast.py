@@ -220,6 +220,18 @@ def test_a_band_that_was_too_narrow_is_stretched_and_one_too_wide_shrinks() -> N
         assert track.corrected(Band(10.0, 10.0)).p90_s == pytest.approx(10.0 + width)
 
 
+def test_a_band_is_wide_until_it_is_known_how_wide_it_must_be() -> None:
+    track, raw = Track(), Band(10.0, 12.0)
+    unknown = track.corrected(raw).p90_s
+    assert unknown > 18.0
+    for _ in range(12):
+        track.learn(raw, 11.0)
+    assert track.corrected(raw).p90_s == pytest.approx(unknown), "a dozen waits of one time prove little"
+    for _ in range(8):
+        track.learn(raw, 11.0)
+    assert track.corrected(raw).p90_s == pytest.approx(11.0)
+
+
 def test_a_lasting_error_moves_the_middle_and_one_does_not() -> None:
     track = Track()
     track.learn(Band(10.0, 11.0), 20.0)
