@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from scheduler.store import people as store
+
+
+class Rights(NamedTuple):
+    """What an account holds by itself and by its roles (`app.codename`), and the tenant that it is bound to, if any."""
+
+    permissions: frozenset[str]
+    tenant: str | None
+
+
+def rights_of_account(user: int) -> Rights:
+    """What an account may, and of whom. A superuser's permissions are those that somebody gave it."""
+    return Rights(*store.load_rights(user))
 
 
 def tenant_of_account(user: int) -> str | None:

@@ -17,6 +17,12 @@ def load_binding(user: int) -> str | None:
     return None if row is None else str(row[0])
 
 
+def load_rights(user: int) -> tuple[frozenset[str], str | None]:
+    """The permissions that an account holds, each with its app, and the tenant that it is bound to (None: to none)."""
+    ((held, tenant),) = queries.fetch(_SQL["read_rights"], {"user": user})
+    return frozenset(held), tenant
+
+
 def load_bindings(users: Collection[int]) -> dict[int, str]:
     """The slugs of the tenants that accounts are bound to, by account."""
     return dict(queries.fetch(_SQL["read_bindings"], {"users": queries.array(users)}))

@@ -16,7 +16,7 @@ from django.shortcuts import redirect
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
-from scheduler.reads.people import tenant_of_account
+from scheduler.reads.people import Rights, rights_of_account
 from scheduler.web.look import zone_of
 
 VIEW_CONSOLE: Final = "scheduler.view_console"
@@ -41,12 +41,24 @@ Own = Callable[[str, HttpRequest, Mapping[str, Any]], bool]
 
 
 def tenant_of(request: HttpRequest) -> str | None:
-    """The slug of the tenant that the visitor's account is bound to; None: to none. Asked once in a request."""
-    if not hasattr(request, "bound_to"):
+    """The slug of the tenant that the visitor's account is bound to; None: to none."""
+    return _rights(request).tenant
+
+
+def may(request: HttpRequest, permission: str) -> bool:
+    """Whether the visitor holds a permission (`app.codename`): by themselves, by a role, or as a superuser."""
+    user = request.user
+    return user.is_active and (user.is_superuser or permission in _rights(request).permissions)
+
+
+def _rights(request: HttpRequest) -> Rights:
+    """Read once in a request: Django asks three times for as much."""
+    if not hasattr(request, "rights"):
         known = request.user.pk
-        request.bound_to = None if known is None else tenant_of_account(known)  # type: ignore[attr-defined]  # ours
-    bound: str | None = request.bound_to  # type: ignore[attr-defined]  # set above
-    return bound
+        found = Rights(frozenset(), None) if known is None else rights_of_account(known)
+        request.rights = found  # type: ignore[attr-defined]  # ours
+    rights: Rights = request.rights  # type: ignore[attr-defined]  # set above
+    return rights
 
 
 def named_by(part: str) -> Own:
@@ -82,7 +94,7 @@ def needs(permission: str, *, own: Own | None = None) -> Callable[[View[P]], Vie
                 if own is None and home and request.path == reverse("ops:overview"):
                     return redirect(home)
                 _check_bound(request, permission, own, kwargs, tenant)
-            elif not request.user.has_perm(permission):
+            elif not may(request, permission):
                 raise PermissionDenied(permission)
             with timezone.override(zone_of(request)):
                 return view(request, *args, **kwargs)
@@ -99,7 +111,7 @@ def _check_bound(
 ) -> None:
     if own is None:
         raise PermissionDenied(permission)
-    if not request.user.has_perm(VIEW_OWN_TENANT):
+    if not may(request, VIEW_OWN_TENANT):
         raise PermissionDenied(VIEW_OWN_TENANT)
     if not own(tenant, request, address):
         message = "There is no such page for this account."

@@ -17,7 +17,7 @@ from django.urls import NoReverseMatch, reverse
 from scheduler.live import wording
 from scheduler.reads.audit import AuditRow
 from scheduler.web import times
-from scheduler.web.access import VIEW_AUDIT, VIEW_PAYLOAD
+from scheduler.web.access import VIEW_AUDIT, VIEW_PAYLOAD, may
 
 CHANGES_SHOWN_MAX: Final = 4
 VALUE_CHARS_MAX: Final = 80
@@ -101,14 +101,14 @@ def door_of(source: str) -> str:
 
 def panel(request: HttpRequest, subject: str, rows: Sequence[AuditRow]) -> dict[str, Any]:
     """What ``ops/_audit.html`` is given: what was done lately to one thing, for those who may read the audit."""
-    may = request.user.has_perm(VIEW_AUDIT)
-    entries = [entry_of(seen_by(request, row)) for row in rows] if may else []
-    return {"may_audit": may, "audit_subject": subject, "audit": entries}
+    shown = may(request, VIEW_AUDIT)
+    entries = [entry_of(seen_by(request, row)) for row in rows] if shown else []
+    return {"may_audit": shown, "audit_subject": subject, "audit": entries}
 
 
 def seen_by(request: HttpRequest, row: AuditRow) -> AuditRow:
     """The event as this visitor may see it."""
-    if request.user.has_perm(VIEW_PAYLOAD):
+    if may(request, VIEW_PAYLOAD):
         return row
     return replace(row, before=_bare(row.before), after=_bare(row.after))
 

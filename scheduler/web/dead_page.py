@@ -14,7 +14,7 @@ from scheduler.live import wording
 from scheduler.policy.filters import DEAD, Filter, Is, Key, format_filter
 from scheduler.reads.dead import DeadGroup, find_group, list_dead_groups
 from scheduler.reads.task_lists import find_page, top_of
-from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, needs
+from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, may, needs
 from scheduler.web.filtering import address, box_of, bulk_of, place_of
 from scheduler.web.fresh_rows import DEAD_ONLY, fresh_url
 from scheduler.web.shell import missing, page
@@ -113,7 +113,7 @@ def group(request: HttpRequest, fingerprint: str) -> HttpResponse:
         older=f"{path}?older={rows.older}" if rows.older is not None else "",
         newer=f"{path}?newer={rows.newer}" if rows.newer is not None else "",
         bulk=bulk_of(asked),
-        may_operate=request.user.has_perm(OPERATE_TASK),
+        may_operate=may(request, OPERATE_TASK),
     )
 
 

@@ -13,7 +13,7 @@ from scheduler.policy.runs import KillScope
 from scheduler.reads.kills import reached_by
 from scheduler.reads.runs import kills_in_force
 from scheduler.web import run_story
-from scheduler.web.access import OPERATE_RUN, VIEW_CONSOLE, needs
+from scheduler.web.access import OPERATE_RUN, VIEW_CONSOLE, may, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.shell import page
 from scheduler.web.task_story import when
@@ -49,7 +49,7 @@ def kills_page(
         kills=[(run_story.kill_sentence(kill), when(kill.killed_at), kill) for kill in kills_in_force()],
         fields=fields,
         fault=" ".join([fault, *rest]).strip(),
-        may_operate=request.user.has_perm(OPERATE_RUN),
+        may_operate=may(request, OPERATE_RUN),
         permission=OPERATE_RUN,
     )
 

@@ -17,7 +17,7 @@ from scheduler.policy.operations import ITEMS_MAX, RATE_DEFAULT, RATE_MAX, TYPED
 from scheduler.reads.operations import Preview, list_operations, load_operation, operation_items, preview_operation
 from scheduler.reads.task_lists import read_filter
 from scheduler.web import operation_story as story
-from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, needs
+from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, may, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.filtering import place_of
 from scheduler.web.operation_progress import again_url, moving
@@ -83,7 +83,7 @@ def operation_page(request: HttpRequest, operation_id: int, *, status: int = 200
         older_says="More",
         newer=f"{path}?{shown.rstrip('&')}" if after else "",
         newer_says="First",
-        may_operate=request.user.has_perm(OPERATE_TASK),
+        may_operate=may(request, OPERATE_TASK),
         fault=fault,
     )
 

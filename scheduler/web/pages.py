@@ -18,7 +18,7 @@ from scheduler.reads.history import last_hour
 from scheduler.reads.pool_why import RUNNING_SHOWN_MAX, pool_story
 from scheduler.reads.runs import kills_in_force
 from scheduler.web import times
-from scheduler.web.access import OPERATE_POOL, OPERATE_RUN, VIEW_CONSOLE, needs
+from scheduler.web.access import OPERATE_POOL, OPERATE_RUN, VIEW_CONSOLE, may, needs
 from scheduler.web.history_chart import OLDEST, WAITING, hour_charts, hour_table
 from scheduler.web.shell import missing, page
 
@@ -34,7 +34,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 @needs(VIEW_CONSOLE)
 def pools(request: HttpRequest) -> HttpResponse:
     """Every pool, trouble first."""
-    may_operate = request.user.has_perm(OPERATE_POOL)
+    may_operate = may(request, OPERATE_POOL)
     return page(request, "ops/pools.html", title="Pools", nav="pools", live=Key("pools"), may_operate=may_operate)
 
 
@@ -89,8 +89,8 @@ def pool_page(request: HttpRequest, name: str, *, status: int = 200, reason: str
         killed=next((k for k in kills_in_force() if (k.scope, k.name) == (KillScope.POOL, name)), None),
         resumes=times.day_and_clock(told.pause.resumes_at) if told.pause and told.pause.resumes_at else "",
         pauses=PAUSES,
-        may_kill=request.user.has_perm(OPERATE_RUN),
-        may_operate=request.user.has_perm(OPERATE_POOL),
+        may_kill=may(request, OPERATE_RUN),
+        may_operate=may(request, OPERATE_POOL),
         reason=reason,
         fault=fault,
     )

@@ -18,7 +18,7 @@ from scheduler.policy.types import ResourceKind
 from scheduler.reads.history import last_hour
 from scheduler.reads.resources import HOLDERS_MAX, ResourceDetail, resource_detail, resource_use
 from scheduler.web import times
-from scheduler.web.access import EDIT_RESOURCE, VIEW_CONSOLE, needs
+from scheduler.web.access import EDIT_RESOURCE, VIEW_CONSOLE, may, needs
 from scheduler.web.edit_sheet import SettingRow, Sheet, sheet_page
 from scheduler.web.effects import Effect
 from scheduler.web.history_chart import USED, WAITING, hour_charts, hour_table
@@ -80,7 +80,7 @@ def resource_page(
         looked_machine=wording.machine(use.as_of),
         breaker_open=detail.breaker_state.value != "closed",
         lowered=detail.view.factor < 1.0,
-        may_edit=request.user.has_perm(EDIT_RESOURCE),
+        may_edit=may(request, EDIT_RESOURCE),
         reason=reason,
         fault=fault,
     )

@@ -17,7 +17,7 @@ from scheduler.policy.types import RunId
 from scheduler.reads.run_pages import DRAWN_MAX, RECEIPTS_MAX, Story, reach_of_kill, story
 from scheduler.reads.runs import RunRow, run_row
 from scheduler.web import audit_story, run_drawing, run_story, task_story
-from scheduler.web.access import OPERATE_RUN, VIEW_CONSOLE, VIEW_PAYLOAD, needs
+from scheduler.web.access import OPERATE_RUN, VIEW_CONSOLE, VIEW_PAYLOAD, may, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.run_drawing import Scale
 from scheduler.web.shell import missing, page
@@ -54,7 +54,7 @@ def run_page(
         chip=run_story.chip_of(row.state),
         open=row.state in OPEN,
         resumable=row.state in (RunState.PAUSED, RunState.KILLED),
-        may_operate=request.user.has_perm(OPERATE_RUN),
+        may_operate=may(request, OPERATE_RUN),
         permission=OPERATE_RUN,
         reason=reason,
         fault=fault,
@@ -77,7 +77,7 @@ def run_page(
         checkpoint=told.checkpoint,
         checkpoint_at=None if told.checkpoint is None else when(told.checkpoint.saved_at),
         **audit_story.panel(request, f"run:{row.id}", told.audit),
-        documents=_documents(told, shown=request.user.has_perm(VIEW_PAYLOAD)),
+        documents=_documents(told, shown=may(request, VIEW_PAYLOAD)),
     )
 
 

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from scheduler.errors import Conflict, FieldError, NotFound, Refused
 from scheduler.services.saved_filters import forget_filter, save_filter
-from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, needs
+from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, may, needs
 from scheduler.web.acting import author_of, done
 from scheduler.web.filtering import address, box_of
 from scheduler.web.shell import missing
@@ -25,7 +25,7 @@ SHARING = "Sharing a filter needs the permission scheduler.operate_task; save it
 def save(request: HttpRequest) -> HttpResponse:
     """Keep the filter that the address asks for."""
     name, shared = request.POST.get("name", "").strip(), request.POST.get("shared") == "on"
-    if shared and not request.user.has_perm(OPERATE_TASK):
+    if shared and not may(request, OPERATE_TASK):
         return tasks_page(request, save_errors=(FieldError(("name",), SHARING),), status=422)
     owner = None if shared else request.user.pk
     try:
@@ -44,7 +44,7 @@ def save(request: HttpRequest) -> HttpResponse:
 @needs(VIEW_CONSOLE)
 def forget(request: HttpRequest, filter_id: int) -> HttpResponse:
     """Forget one of one's own, or one that is shared."""
-    person, may_share = request.user.pk or 0, request.user.has_perm(OPERATE_TASK)
+    person, may_share = request.user.pk or 0, may(request, OPERATE_TASK)
     try:
         row = forget_filter(filter_id, person, author_of(request), shared=may_share)
     except NotFound as fault:

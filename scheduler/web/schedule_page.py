@@ -17,7 +17,7 @@ from scheduler.policy.schedules import CatchUp, Overlap
 from scheduler.reads.schedule_pages import AHEAD, Run, ScheduleRow, schedule_row, story
 from scheduler.services.schedules import foresee
 from scheduler.web import audit_story, schedule_words, task_story
-from scheduler.web.access import EDIT_SCHEDULE, VIEW_CONSOLE, VIEW_PAYLOAD, needs
+from scheduler.web.access import EDIT_SCHEDULE, VIEW_CONSOLE, VIEW_PAYLOAD, may, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.shell import missing, page
 from scheduler.web.task_story import when
@@ -64,13 +64,13 @@ def schedule_page(
         looked=when(told.now),
         page_url=here,
         key=secrets.token_urlsafe(12),
-        may_edit=request.user.has_perm(EDIT_SCHEDULE),
+        may_edit=may(request, EDIT_SCHEDULE),
         permission=EDIT_SCHEDULE,
         reason=reason,
         fault=fault,
         **audit_story.panel(request, f"schedule:{row.tenant_slug}/{row.name}", told.audit),
         document=task_story.document_of(
-            "The task it submits", text, shown=request.user.has_perm(VIEW_PAYLOAD), permission=VIEW_PAYLOAD
+            "The task it submits", text, shown=may(request, VIEW_PAYLOAD), permission=VIEW_PAYLOAD
         ),
     )
 

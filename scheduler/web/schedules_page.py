@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from scheduler.errors import FieldError, Refused
 from scheduler.reads.schedule_pages import Page, figures, list_page
 from scheduler.web import schedule_words
-from scheduler.web.access import EDIT_SCHEDULE, VIEW_CONSOLE, needs
+from scheduler.web.access import EDIT_SCHEDULE, VIEW_CONSOLE, may, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.shell import page
 from scheduler.web.task_story import when
@@ -60,7 +60,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
         lines=[schedule_words.line_of(listed, ahead, now=stand.now) for listed, ahead in found.rows],
         older="" if found.next_after is None else f"{here}?{urlencode({**filters, 'after': found.next_after})}",
         newer=f"{here}?{urlencode(filters)}" if after else "",
-        may_edit=request.user.has_perm(EDIT_SCHEDULE),
+        may_edit=may(request, EDIT_SCHEDULE),
     )
 
 

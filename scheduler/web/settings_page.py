@@ -16,7 +16,7 @@ from scheduler.live import wording
 from scheduler.policy.declarations import SCOPES
 from scheduler.reads.tokens import TokenEntry, list_tokens
 from scheduler.web import times
-from scheduler.web.access import EDIT_ACCESS, VIEW_CONSOLE, needs
+from scheduler.web.access import EDIT_ACCESS, VIEW_CONSOLE, may, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.look import COLUMNS, DENSITIES, LISTS, PACES, first_filters, look_of
 from scheduler.web.shell import page
@@ -88,7 +88,7 @@ def settings_form(request: HttpRequest, *, status: int = 200, errors: Sequence[F
         columns=[(name, name in shown) for name in COLUMNS],
         densities=DENSITIES,
         paces=PACES,
-        may_edit_access=request.user.has_perm(EDIT_ACCESS),
+        may_edit_access=may(request, EDIT_ACCESS),
     )
 
 

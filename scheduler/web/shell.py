@@ -19,7 +19,7 @@ from scheduler.live.newest import newest
 from scheduler.live.pages import COUNTS, OF_A_TENANT
 from scheduler.live.render import tally_id
 from scheduler.live.wording import clock_utc, day_and_clock, machine
-from scheduler.web.access import VIEW_AUDIT, VIEW_CONSOLE, home_of, tenant_of
+from scheduler.web.access import VIEW_AUDIT, VIEW_CONSOLE, home_of, may, tenant_of
 from scheduler.web.look import THEMES, first_filters, look_of
 from scheduler.web.toast import take_toast
 
@@ -117,7 +117,7 @@ def _navigation(request: HttpRequest, here: str, frame: Frame) -> list[dict[str,
     if tenant is not None:
         own = NavItem("who", "tenants", tenant, "user", "n", "ops:tenant")
         return [{"item": own, "url": home_of(tenant), "here": own.key == here, "apart": False}]
-    shown = [item for item in NAVIGATION if request.user.has_perm(item.permission)]
+    shown = [item for item in NAVIGATION if may(request, item.permission)]
     before = [item.group for item in shown[:1] + shown]
     return [
         {

@@ -17,7 +17,7 @@ from scheduler.reads.dead import letter_of
 from scheduler.reads.tasks import task_detail, task_payload
 from scheduler.reads.why import why
 from scheduler.web import task_story
-from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, VIEW_PAYLOAD, needs
+from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, VIEW_PAYLOAD, may, needs
 from scheduler.web.shell import missing, page
 
 
@@ -54,7 +54,7 @@ def task_page(request: HttpRequest, task_id: int, *, status: int = 200, fault: s
         return missing(request, refusal.detail)
     letter = letter_of(found.task.id)
     discarded = letter is not None and letter.discarded_at is not None
-    shown = request.user.has_perm(VIEW_PAYLOAD)
+    shown = may(request, VIEW_PAYLOAD)
     documents = [("Payload", _payload(found.task.id)), ("Result", found.result)]
     return page(
         request,
@@ -71,7 +71,7 @@ def task_page(request: HttpRequest, task_id: int, *, status: int = 200, fault: s
         reasons=explanation.reasons,
         actions=_actions(found.task.state, discarded=discarded),
         alike="" if letter is None else write_fingerprint(letter.fingerprint),
-        may_operate=request.user.has_perm(OPERATE_TASK),
+        may_operate=may(request, OPERATE_TASK),
         fault=fault,
         events=task_story.events_of(found),
         facts=task_story.facts_of(found),

@@ -15,7 +15,7 @@ from scheduler.errors import FieldError, Refused
 from scheduler.policy.filters import Filter, format_filter
 from scheduler.reads.saved_filters import saved_filters
 from scheduler.reads.task_lists import find_page
-from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, needs
+from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, may, needs
 from scheduler.web.fields import Field, with_faults
 from scheduler.web.filtering import address, box_of, bulk_of, place_of, state_chips
 from scheduler.web.fresh_rows import fresh_url
@@ -72,7 +72,7 @@ def tasks_page(request: HttpRequest, *, status: int = 200, save_errors: Sequence
         older_says="Look further back" if found.stopped else "Older",
         newer=address(path, asked, newer=found.newer) if found.newer is not None else "",
         bulk=bulk_of(asked),
-        may_operate=request.user.has_perm(OPERATE_TASK),
+        may_operate=may(request, OPERATE_TASK),
         fresh_url=fresh_url(asked, found.top) if found.newer is None else "",
         **_saved(request, asked, save_errors),
     )

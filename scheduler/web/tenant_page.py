@@ -22,7 +22,7 @@ from scheduler.reads.money import BudgetDetail, budget_detail
 from scheduler.reads.spending import AlertTold, RunOf, list_spenders, spending, story_of
 from scheduler.reads.tenants import TenantDetail, tenant_detail
 from scheduler.web import money_chart, tenant_words, times
-from scheduler.web.access import EDIT_BUDGET, EDIT_TENANT, TOP_UP_BUDGET, VIEW_CONSOLE, named_by, needs, tenant_of
+from scheduler.web.access import EDIT_BUDGET, EDIT_TENANT, TOP_UP_BUDGET, VIEW_CONSOLE, may, named_by, needs, tenant_of
 from scheduler.web.fields import with_faults
 from scheduler.web.shell import missing, page
 from scheduler.web.tenant_form import top_up_fields
@@ -71,9 +71,9 @@ def tenant_page(
         chart=money_chart.day_chart(spent),
         parts=money_chart.part_tables(spent, BY),
         total=spent.total,
-        may_edit=request.user.has_perm(EDIT_TENANT),
-        may_budget=request.user.has_perm(EDIT_BUDGET),
-        may_top_up=request.user.has_perm(TOP_UP_BUDGET),
+        may_edit=may(request, EDIT_TENANT),
+        may_budget=may(request, EDIT_BUDGET),
+        may_top_up=may(request, TOP_UP_BUDGET),
         limit_facts=_limits(found),
         budget_facts=_budget_facts(budget),
         top_ups=[_top_up(row, budget, bound=bound) for row in story.top_ups],

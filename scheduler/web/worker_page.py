@@ -12,7 +12,7 @@ from scheduler.errors import NotFound, Refused
 from scheduler.reads.worker_pages import figures, story
 from scheduler.services.workers import drain as drain_worker
 from scheduler.web import audit_story, worker_words
-from scheduler.web.access import OPERATE_WORKER, VIEW_CONSOLE, needs
+from scheduler.web.access import OPERATE_WORKER, VIEW_CONSOLE, may, needs
 from scheduler.web.acting import author_of, done, reason_of
 from scheduler.web.shell import missing, page
 from scheduler.web.task_story import when
@@ -52,7 +52,7 @@ def _page(
         more=told.more,
         looked=when(now),
         page_url=reverse("ops:worker", kwargs={"worker_id": worker_id}),
-        may_operate=request.user.has_perm(OPERATE_WORKER),
+        may_operate=may(request, OPERATE_WORKER),
         permission=OPERATE_WORKER,
         reason=reason,
         fault=fault,
