@@ -19,6 +19,7 @@ from scheduler.policy.states import TERMINAL, TaskState
 from scheduler.policy.types import PriorityClass, ResourceView, TenantView, WaitReason
 
 POSITION_MAX: Final = 10_000
+SETTLED: Final = TERMINAL | {TaskState.RUNNING}
 MINUTE_S: Final = 60.0
 HOUR_S: Final = 3_600.0
 PARENTS_NAMED_MAX: Final = 3
@@ -100,11 +101,8 @@ class LaneAhead:
 
 def explain(task: WaitingTask, around: Surroundings) -> tuple[Reason, ...]:
     """Why the task does not run, most decisive reason first; for one that runs or has ended, that."""
-    if task.state is TaskState.RUNNING:
-        text = f"It runs now: attempt {task.attempts} of at most {task.max_attempts}."
-        return (Reason("running", text, {"attempt": task.attempts, "max_attempts": task.max_attempts}),)
-    if task.state in TERMINAL:
-        return (_ended(task),)
+    if task.state in SETTLED:
+        return explain_settled(task)
     gates = (*around.stopped, *_pool_gates(around), *_tenant_gates(task, around))
     if task.state is not TaskState.READY:
         return (_not_ready(task, around.now), *_not_before(task, around.now), *gates, *_not_after(task, around.now))
@@ -118,6 +116,14 @@ def explain(task: WaitingTask, around: Surroundings) -> tuple[Reason, ...]:
     )
     waits = reasons or (Reason("next", "Nothing holds it back: it starts at the next plan.", {}),)
     return (*waits, *_not_after(task, around.now))
+
+
+def explain_settled(task: WaitingTask) -> tuple[Reason, ...]:
+    """Why a task that runs or has ended (`SETTLED`) does not wait: nothing around it matters."""
+    if task.state is TaskState.RUNNING:
+        text = f"It runs now: attempt {task.attempts} of at most {task.max_attempts}."
+        return (Reason("running", text, {"attempt": task.attempts, "max_attempts": task.max_attempts}),)
+    return (_ended(task),)
 
 
 def explain_pool(around: Surroundings, waiting: int, short: Reason | None) -> tuple[Reason, ...]:

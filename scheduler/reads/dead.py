@@ -14,7 +14,7 @@ from scheduler.store import dead as store
 from scheduler.store.dead import GroupFilter, GroupPlace, GroupRow, Letter
 from scheduler.store.dispatch import load_now
 
-__all__ = ["DeadGroup", "GroupPage", "Letter", "find_group", "letter_of", "list_dead_groups"]
+__all__ = ["DeadGroup", "GroupPage", "Letter", "find_group", "list_dead_groups"]
 
 GROUPS_PER_PAGE: Final = 50
 HOURS: Final = 24
@@ -65,11 +65,6 @@ def find_group(fingerprint: str) -> DeadGroup:
     if row is None:
         raise NotFound("There is no such group of dead letters.", code="unknown_group")
     return _groups([row], load_now())[0]
-
-
-def letter_of(task: TaskId) -> Letter | None:
-    """The dead letter of a task, if it is one."""
-    return store.load_letter(task)
 
 
 def _groups(rows: Sequence[GroupRow], now: float) -> tuple[DeadGroup, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
@@ -50,9 +50,13 @@ class Said:
         return None if raw is None else self.tracks.get((pool, priority), Track()).corrected(raw)
 
 
-def published_forecast(*, now: float | None = None) -> Said | None:
+def published_forecast() -> Said | None:
     """The newest forecast; None when there is none or it is too old to be true."""
-    found = store.load_published(now=now)
+    return forecast_said(store.load_published())
+
+
+def forecast_said(found: tuple[dict[str, Any], float] | None) -> Said | None:
+    """The same of what was read together with other things (`store.load_published`)."""
     return None if found is None else _said(found[0], max(0.0, found[1]))
 
 
@@ -116,10 +120,15 @@ class Calibration:
 
 def calibration(*, window_s: float = WINDOW_S) -> Calibration:
     """Compare the sampled predictions of a window with what happened."""
+    return calibrated(store.load_outcomes(window_s), window_s=window_s)
+
+
+def calibrated(sampled: Sequence[tuple[str, PriorityClass, float, float, float]], *, window_s: float) -> Calibration:
+    """The same of predictions that were read together with other things (`store.load_outcomes`)."""
     outcomes = []
     by_seat: dict[tuple[str, PriorityClass], list[Outcome]] = defaultdict(list)
     by_length: dict[float, list[Outcome]] = defaultdict(list)
-    for pool, priority, p50_s, p90_s, wait_s in store.load_outcomes(window_s):
+    for pool, priority, p50_s, p90_s, wait_s in sampled:
         outcome = Outcome(Band(p50_s, p90_s), wait_s)
         outcomes.append(outcome)
         by_seat[pool, priority].append(outcome)

@@ -11,7 +11,7 @@ from scheduler.policy.books import AlertRow, CostRow, PriceRow
 from scheduler.policy.budget_words import TaskCost
 from scheduler.policy.pace import BudgetState, projected, runs_out_at, state_of
 from scheduler.policy.periods import period_at
-from scheduler.policy.types import BudgetId, BudgetView, TaskId, TenantId
+from scheduler.policy.types import BudgetId, BudgetView, TenantId
 from scheduler.store import accounts, spending
 from scheduler.store import alerts as alert_store
 from scheduler.store.accounts import BudgetRow
@@ -100,13 +100,11 @@ def budget_of(row: BudgetRow) -> BudgetDetail:
     )
 
 
-def cost_of_task(task: TaskId) -> TaskCost | None:
-    """What a task may cost and the budget that pays for it; None when it costs nothing."""
-    found = accounts.load_task_cost(task)
+def cost_of_task(found: tuple[int, int, TenantId] | None, row: BudgetRow) -> TaskCost | None:
+    """What a task may cost (`accounts.load_task_cost`) and the budget that pays for it; None when it costs nothing."""
     if found is None:
         return None
-    most, least, tenant = found
-    row = accounts.load_budgets(tenant=tenant)[0]
+    most, least, _ = found
     limit = row.monthly if row.budget is None else row.limit
     budget = BudgetView(BudgetId(row.budget or 0), limit, row.spent or 0, row.reserved or 0, row.period_end)
     return TaskCost(most, least, budget)

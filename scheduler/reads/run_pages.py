@@ -12,7 +12,7 @@ from typing import Final
 from scheduler.policy.runs import RunState
 from scheduler.policy.types import RunId, TaskId
 from scheduler.reads.audit import AuditRow, events_of
-from scheduler.reads.runs import RunDetail, run_detail
+from scheduler.reads.runs import RunDetail, detailing_run, run_detail, run_row
 from scheduler.reads.tenants import tenant_to_show
 from scheduler.reads.turning import turn
 from scheduler.reads.why import Explanation, why
@@ -21,6 +21,7 @@ from scheduler.store import kills as kill_store
 from scheduler.store import receipts as receipt_store
 from scheduler.store import run_pages as store
 from scheduler.store import runs as run_store
+from scheduler.store.asking import Together
 from scheduler.store.kills import KillRow
 from scheduler.store.receipts import ListedReceipt
 from scheduler.store.run_pages import AttemptSpan, Figures, ModelCost, Progress, Span, StepRow
@@ -108,24 +109,38 @@ class Story:
 
 def story(run: RunId, *, steps_after: int = 0) -> Story:
     """Everything that is told of a run. Raises NotFound."""
-    detail = run_detail(run, None)
-    spans = store.load_timeline(run, steps_max=DRAWN_MAX)
-    steps = store.load_steps(run, after=steps_after, rows_max=STEPS + 1)
-    longest = store.waits_longest(run)
+    row, asking = run_row(run, None), Together()
+    detail = detailing_run(row, asking)
+    now = asking.add(dispatch_store.load_now.question())
+    progress = asking.add(store.load_progress.question([run]))
+    spans = asking.add(store.load_timeline.question(run, steps_max=DRAWN_MAX))
+    steps = asking.add(store.load_steps.question(run, after=steps_after, rows_max=STEPS + 1))
+    longest = asking.add(store.waits_longest.question(run))
+    costs = asking.add(store.load_cost_by_model.question(run, rows_max=MODELS_MAX))
+    receipts = asking.add(receipt_store.load.question(run, rows_max=RECEIPTS_MAX + 1))
+    checkpoint = asking.add(run_store.load_checkpoint.question(run))
+    kills = asking.add(kill_store.load.question())
+    shown = steps.value[:STEPS]
+    asking_of_steps = Together()
+    drawn = [span.task for span in spans.value]
+    edges = asking_of_steps.add(store.load_edges.question(drawn, edges_max=EDGES_MAX))
+    attempts = asking_of_steps.add(
+        store.load_attempts.question([step.task for step in shown], each_max=ATTEMPTS_EACH_MAX)
+    )
     return Story(
-        now=dispatch_store.load_now(),
-        detail=detail,
-        progress=store.load_progress([run])[run],
-        spans=spans,
-        edges=store.load_edges([span.task for span in spans], edges_max=EDGES_MAX),
-        steps=steps[:STEPS],
-        more=len(steps) > STEPS,
-        attempts=_by_step(store.load_attempts([step.task for step in steps[:STEPS]], each_max=ATTEMPTS_EACH_MAX)),
-        costs=store.load_cost_by_model(run, rows_max=MODELS_MAX),
-        receipts=receipt_store.load(run, rows_max=RECEIPTS_MAX + 1),
-        checkpoint=run_store.load_checkpoint(run),
-        kills=kill_store.load(),
-        waiting=None if longest is None else why(longest, None),
+        now=now.value,
+        detail=detail(),
+        progress=progress.value[run],
+        spans=spans.value,
+        edges=edges.value,
+        steps=shown,
+        more=len(steps.value) > STEPS,
+        attempts=_by_step(attempts.value),
+        costs=costs.value,
+        receipts=receipts.value,
+        checkpoint=checkpoint.value,
+        kills=kills.value,
+        waiting=None if longest.value is None else why(longest.value, None),
         audit=events_of(f"run:{run}"),
     )
 

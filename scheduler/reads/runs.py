@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ from scheduler.policy.types import LeasedTask, RunId, TenantId
 from scheduler.store import kills as kill_store
 from scheduler.store import receipts as receipt_store
 from scheduler.store import runs as store
+from scheduler.store.asking import Together
 from scheduler.store.kills import KillRow
 from scheduler.store.receipts import ListedReceipt
 from scheduler.store.runs import AlertRow, CheckpointRow, RunRow
@@ -52,9 +53,15 @@ def run_row(run: RunId, tenant: TenantId | None) -> RunRow:
 
 def run_detail(run: RunId, tenant: TenantId | None) -> RunDetail:
     """A run of `tenant` (None: of anyone) with what belongs to it. Raises NotFound."""
-    row = run_row(run, tenant)
-    goal, result = store.load_texts(run)
-    return RunDetail(row, goal, result, store.count_steps(run), store.load_alerts(run))
+    return detailing_run(run_row(run, tenant), Together())()
+
+
+def detailing_run(row: RunRow, asking: Together) -> Callable[[], RunDetail]:
+    """Ask beside what else is asked for what belongs to a run; what comes back gives the whole."""
+    texts = asking.add(store.load_texts.question(row.id))
+    steps = asking.add(store.count_steps.question(row.id))
+    alerts = asking.add(store.load_alerts.question(row.id))
+    return lambda: RunDetail(row, *texts.value, steps.value, alerts.value)
 
 
 def list_runs(

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from scheduler.errors import NotFound
 from scheduler.reads.money import BudgetDetail, budget_of
+from scheduler.reads.tenants import TenantDetail, details_of
 from scheduler.store import accounts
+from scheduler.store.asking import Together
 from scheduler.store.control import load_tenant_use, load_tenants
 
 
@@ -21,13 +24,15 @@ class TenantStanding:
 
 
 def tenant_standings(slugs: Collection[str]) -> dict[str, TenantStanding]:
-    """The tenants of these slugs that exist. Three statements, however many they are."""
-    wanted = sorted(slug for slug in slugs if "\x00" not in slug)
-    rows = load_tenants(wanted) if wanted else []
-    if not rows:
+    """The tenants of these slugs that exist. Two statements, however many they are."""
+    wanted, asking = sorted(slug for slug in slugs if "\x00" not in slug), Together()
+    tenants = asking.add(load_tenants.question(wanted))
+    spent = asking.add(accounts.load_budgets.question(slugs=wanted))
+    if not wanted or not tenants.value:
         return {}
+    rows = tenants.value
     uses = load_tenant_use([row.id for row in rows])
-    budgets = {row.slug: budget_of(row) for row in accounts.load_budgets(slugs=[row.slug for row in rows])}
+    budgets = {row.slug: budget_of(row) for row in spent.value}
     return {
         row.slug: TenantStanding(
             budgets[row.slug], row.status == "suspended", in_flight=uses[row.id].in_flight, queued=uses[row.id].queued
@@ -35,3 +40,14 @@ def tenant_standings(slugs: Collection[str]) -> dict[str, TenantStanding]:
         for row in rows
         if row.id in uses and row.slug in budgets
     }
+
+
+def tenant_with_budget(slug: str) -> tuple[TenantDetail, BudgetDetail]:
+    """A tenant and how its budget stands, of one moment. Raises NotFound."""
+    asking = Together()
+    tenants = asking.add(load_tenants.question([slug]))
+    budgets = asking.add(accounts.load_budgets.question(slugs=[slug]))
+    found = details_of(tenants.value) if "\x00" not in slug else []
+    if not found or not budgets.value:
+        raise NotFound(f"There is no tenant {slug!r}.", code="unknown_tenant")
+    return found[0], budget_of(budgets.value[0])

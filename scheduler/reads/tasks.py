@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from scheduler.reads.task_lists import find_ids, read_filter
 from scheduler.reads.tenants import tenant_to_show
 from scheduler.store import control, graphs
 from scheduler.store import tasks as store
+from scheduler.store.asking import Together
 from scheduler.store.tasks import AttemptRow, LeaseRow, TaskRow
 
 __all__ = [
@@ -77,12 +78,25 @@ class TaskPage:
 
 def task_detail(task: TaskId, tenant: TenantId | None) -> TaskDetail:
     """A task of `tenant` (None: of anyone). Raises NotFound, also for another tenant's."""
-    row = _row(task, tenant)
-    lease = store.load_lease(task) if row.state is TaskState.RUNNING else None
-    result = store.load_result(task) if row.state is TaskState.SUCCEEDED else None
-    attempts = tuple(store.load_attempts(task)) if row.attempts or row.replays else ()
-    after = tuple(graphs.load_parents(task, rows_max=EDGES_PER_TASK_MAX)) if row.links & Links.PARENTS else ()
-    return TaskDetail(row, attempts, lease, result, after, row.group)
+    return detailing(task_row(task, tenant), Together())()
+
+
+def detailing(row: TaskRow, asking: Together) -> Callable[[], TaskDetail]:
+    """Ask beside what else is asked for what belongs to a task; what comes back gives the whole."""
+    lease = asking.add(store.load_lease.question(row.id)) if row.state is TaskState.RUNNING else None
+    result = asking.add(store.load_result.question(row.id)) if row.state is TaskState.SUCCEEDED else None
+    attempts = asking.add(store.load_attempts.question(row.id)) if row.attempts or row.replays else None
+    after = None
+    if row.links & Links.PARENTS:
+        after = asking.add(graphs.load_parents.question(row.id, rows_max=EDGES_PER_TASK_MAX))
+    return lambda: TaskDetail(
+        row,
+        tuple(attempts.value) if attempts else (),
+        lease.value if lease else None,
+        result.value if result else None,
+        tuple(after.value) if after else (),
+        row.group,
+    )
 
 
 def list_tasks(query: TaskQuery, tenant: TenantId | None, *, cursor: str | None, rows_max: int) -> TaskPage:
@@ -116,7 +130,7 @@ def _list_filtered(query: TaskQuery, tenant: TenantId | None, *, before: int | N
 
 def task_payload(task: TaskId, tenant: TenantId | None) -> str:
     """What the task carries, as JSON text. Raises NotFound."""
-    _row(task, tenant)
+    task_row(task, tenant)
     payload = store.load_payload(task)
     if payload is None:
         raise NotFound(f"The payload of task {task} was removed.", code="payload_removed")
@@ -133,7 +147,8 @@ def ended_of(tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
     return store.load_ended(tasks)
 
 
-def _row(task: TaskId, tenant: TenantId | None) -> TaskRow:
+def task_row(task: TaskId, tenant: TenantId | None) -> TaskRow:
+    """A task of `tenant` (None: of anyone). Raises NotFound, also for another tenant's."""
     rows = store.load([task], tenant=tenant) if 0 < task <= ID_MAX else []
     if not rows:
         raise NotFound(f"There is no task {task}.", code="unknown_task")

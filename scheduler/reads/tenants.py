@@ -33,7 +33,7 @@ class TenantDetail:
 
 def list_tenants(only: TenantId | None) -> list[TenantDetail]:
     """Tenants by slug; `only` limits a caller to its own."""
-    return _details([row for row in load_tenants() if only is None or row.id == only])
+    return details_of([row for row in load_tenants() if only is None or row.id == only])
 
 
 def tenant_detail(slug: str, only: TenantId | None) -> TenantDetail:
@@ -41,7 +41,7 @@ def tenant_detail(slug: str, only: TenantId | None) -> TenantDetail:
     found = [row for row in load_tenants([slug]) if only is None or row.id == only] if "\x00" not in slug else []
     if not found:
         raise NotFound(f"There is no tenant {slug!r}.", code="unknown_tenant")
-    return _details(found)[0]
+    return details_of(found)[0]
 
 
 def tenant_to_show(slug: str | None, only: TenantId | None = None) -> TenantId | None:
@@ -58,7 +58,8 @@ def tenant_to_show(slug: str | None, only: TenantId | None = None) -> TenantId |
     return found[0].id
 
 
-def _details(rows: Sequence[TenantRow]) -> list[TenantDetail]:
+def details_of(rows: Sequence[TenantRow]) -> list[TenantDetail]:
+    """These tenants with what they use now."""
     uses = load_tenant_use([row.id for row in rows]) if rows else {}
     return [_detail(row, uses[row.id]) for row in rows if row.id in uses]
 
@@ -81,10 +82,10 @@ def _detail(row: TenantRow, use: TenantUse) -> TenantDetail:
     )
 
 
-def limits_in_use(row: TenantRow) -> TenantView | None:
+def limits_in_use(row: TenantRow, use: TenantUse) -> TenantView | None:
     """The tenant's own limits and what it uses of them, as the planner sees it; None when it has none."""
     view = TenantView(row.id, start_rate=row.quota.start_rate, max_in_flight=row.quota.max_in_flight)
-    return _in_use(row, load_tenant_use([row.id])[row.id]) if view.limited else None
+    return _in_use(row, use) if view.limited else None
 
 
 def _in_use(row: TenantRow, use: TenantUse) -> TenantView:

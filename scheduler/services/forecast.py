@@ -26,6 +26,7 @@ from scheduler.policy.types import WORKER_FRESH_S, LaneKey, PoolId, PriorityClas
 from scheduler.store import dispatch as dispatch_store
 from scheduler.store import forecast as store
 from scheduler.store import resources as resource_store
+from scheduler.store.asking import Together
 
 LANES_READ_MAX: Final = 32
 TASKS_READ_MAX: Final = 2_048
@@ -71,7 +72,7 @@ def renew_forecast(memory: Memory | None, *, look: Look = look_here) -> Memory:
     """
     with transaction.atomic():
         present = store.load_present(fresh_s=WORKER_FRESH_S)
-        memory = _begin(present.now) if memory is None else memory
+        memory = recall() if memory is None else memory
         ended = store.load_ended(memory.since)
         if memory.forecast is not None:
             _log(memory, memory.forecast, present, ended)
@@ -92,23 +93,22 @@ def renew_forecast(memory: Memory | None, *, look: Look = look_here) -> Memory:
 
 def load_scene(memory: Memory) -> Scene:
     """The present, for a caller that wants to see what a change of it would come to."""
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         return _scene(memory, store.load_present(fresh_s=WORKER_FRESH_S))
 
 
 def recall() -> Memory:
     """What the leader has learned and saved."""
-    return _begin(dispatch_store.load_now())
-
-
-def _begin(now: float) -> Memory:
-    kept = store.load_state(store.LEARNED)
-    learned = Learned() if kept is None else Learned.from_json(kept[0])
-    came = store.load_state(store.ARRIVALS)
-    if came is not None:
-        learned.arrivals = ArrivalRecord.from_json(came[0])
-    kinds = {(pool, kind): Durations.from_json(bins) for pool, kind, bins in store.load_durations()}
-    return Memory(learned, kinds, now)
+    asking = Together()
+    now = asking.add(dispatch_store.load_now.question())
+    kept = asking.add(store.load_state.question(store.LEARNED))
+    came = asking.add(store.load_state.question(store.ARRIVALS))
+    durations = asking.add(store.load_durations.question())
+    learned = Learned() if kept.value is None else Learned.from_json(kept.value[0])
+    if came.value is not None:
+        learned.arrivals = ArrivalRecord.from_json(came.value[0])
+    kinds = {(pool, kind): Durations.from_json(bins) for pool, kind, bins in durations.value}
+    return Memory(learned, kinds, now.value)
 
 
 # Learning

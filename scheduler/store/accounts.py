@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from scheduler.policy.books import CostRow, PriceRow, PriceSettings
 from scheduler.policy.types import BudgetId, TaskId, TenantId
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("money.sql")
 
@@ -40,10 +41,11 @@ class BudgetRow(NamedTuple):
     now: float
 
 
-def load_budgets(*, tenant: TenantId | None = None, slugs: Sequence[str] | None = None) -> list[BudgetRow]:
+@asked
+def load_budgets(*, tenant: TenantId | None = None, slugs: Sequence[str] | None = None) -> Question[list[BudgetRow]]:
     """Budgets by slug; of one tenant, of those of these slugs, or of all."""
     params = {"tenant": tenant, "slugs": None if slugs is None else list(slugs)}
-    return [BudgetRow(*row) for row in queries.fetch(_SQL["read_budgets"], params)]
+    return Question(_SQL["read_budgets"], params, lambda rows: [BudgetRow(*row) for row in rows])
 
 
 def edit_monthly(slug: str, *, version: int, limit: int | None, alert_at: Sequence[float], target: int | None) -> bool:
@@ -63,10 +65,14 @@ def edit_period(budget: BudgetId, *, limit: int | None) -> None:
     queries.run(_SQL["edit_period"], {"budget": budget, "limit": limit})
 
 
-def load_task_cost(task: TaskId) -> tuple[int, int, TenantId] | None:
+@asked
+def load_task_cost(task: TaskId) -> Question[tuple[int, int, TenantId] | None]:
     """What a task may cost, needs at least, and whose it is; None when it costs nothing."""
-    row = queries.fetch_one(_SQL["read_task_cost"], {"task": task})
-    return None if row is None else (row[0], row[1], TenantId(row[2]))
+    return Question(
+        _SQL["read_task_cost"],
+        {"task": task},
+        lambda rows: (rows[0][0], rows[0][1], TenantId(rows[0][2])) if rows else None,
+    )
 
 
 def load_cost(

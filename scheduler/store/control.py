@@ -14,6 +14,7 @@ from scheduler.policy.graph import UnknownDependency
 from scheduler.policy.runs import RunQuota
 from scheduler.policy.types import PoolId, TenantId
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("control.sql")
 
@@ -62,10 +63,11 @@ class TokenRow:
     used_lately: bool
 
 
-def load_tenants(slugs: Sequence[str] | None = None) -> list[TenantRow]:
+@asked
+def load_tenants(slugs: Sequence[str] | None = None) -> Question[list[TenantRow]]:
     """Tenants by slug, or all of them, in order of slug."""
-    rows = queries.fetch(_SQL["read_tenants"], {"slugs": None if slugs is None else list(slugs)})
-    return [_tenant(row) for row in rows]
+    params = {"slugs": None if slugs is None else list(slugs)}
+    return Question(_SQL["read_tenants"], params, lambda rows: [_tenant(row) for row in rows])
 
 
 def _tenant(row: queries.Row) -> TenantRow:
@@ -101,10 +103,14 @@ class TenantUse:
     now: float
 
 
-def load_tenant_use(tenants: Sequence[TenantId]) -> dict[TenantId, TenantUse]:
+@asked
+def load_tenant_use(tenants: Sequence[TenantId]) -> Question[dict[TenantId, TenantUse]]:
     """What these tenants use now."""
-    rows = queries.fetch(_SQL["read_tenant_use"], {"tenants": list(tenants)})
-    return {TenantId(tenant): TenantUse(*use) for tenant, *use in rows}
+    return Question(
+        _SQL["read_tenant_use"],
+        {"tenants": list(tenants)},
+        lambda rows: {TenantId(tenant): TenantUse(*use) for tenant, *use in rows},
+    )
 
 
 def seat_as_idle(tenant: TenantId) -> None:
@@ -139,10 +145,11 @@ def edit_tenant(
     return None if row is None else int(row[0])
 
 
-def load_pools(names: Sequence[str] | None = None) -> list[PoolRow]:
+@asked
+def load_pools(names: Sequence[str] | None = None) -> Question[list[PoolRow]]:
     """Pools by name, or all of them, in order of name."""
-    rows = queries.fetch(_SQL["read_pools"], {"names": None if names is None else list(names)})
-    return [_pool(row) for row in rows]
+    params = {"names": None if names is None else list(names)}
+    return Question(_SQL["read_pools"], params, lambda rows: [_pool(row) for row in rows])
 
 
 def _pool(row: queries.Row) -> PoolRow:

@@ -12,6 +12,7 @@ from scheduler.policy.graph import Links
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import PoolId, PriorityClass, TaskId, TenantId
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("dead.sql")
 
@@ -148,10 +149,10 @@ def restore(tasks: Sequence[TaskId]) -> set[TaskId]:
     return {TaskId(row[0]) for row in queries.fetch(_SQL["restore"], {"tasks": queries.array(tasks)})}
 
 
-def load_letter(task: TaskId) -> Letter | None:
+@asked
+def load_letter(task: TaskId) -> Question[Letter | None]:
     """The task's dead letter."""
-    row = queries.fetch_one(_SQL["read_letter"], {"task": task})
-    return None if row is None else Letter(*row)
+    return Question(_SQL["read_letter"], {"task": task}, lambda rows: Letter(*rows[0]) if rows else None)
 
 
 def take_deltas(*, rows_max: int) -> list[Delta]:

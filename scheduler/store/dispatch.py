@@ -37,6 +37,7 @@ from scheduler.policy.types import (
     WorkerView,
 )
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 from scheduler.store.lanes import arrivals_of, bases_of, lane_key, parsed
 from scheduler.store.run_views import RunRow, kills_of, run_rows
 
@@ -232,11 +233,10 @@ def class_parts(by_label: Mapping[str, float]) -> tuple[float, float, float, flo
     return critical, high, normal, low
 
 
-def load_now() -> float:
+@asked
+def load_now() -> Question[float]:
     """The database clock, in Unix seconds."""
-    row = queries.fetch_one(_SQL["read_now"])
-    assert row is not None  # noqa: S101 - a SELECT without FROM gives a row
-    return float(row[0])
+    return Question(_SQL["read_now"], {}, lambda rows: float(rows[0][0]))
 
 
 def _windows(rows: list[queries.Row]) -> tuple[dict[int, list[TaskView]], dict[int, list[TaskView]], str]:
@@ -349,9 +349,10 @@ def _demand_views(rows: list[Any]) -> dict[DemandId, DemandView]:
     }
 
 
-def load_demands(demands: Sequence[DemandId]) -> dict[DemandId, DemandView]:
+@asked
+def load_demands(demands: Sequence[DemandId]) -> Question[dict[DemandId, DemandView]]:
     """The named resources behind these demands."""
-    return _demand_views(queries.fetch(_SQL["read_demands"], {"demands": queries.array(demands)}))
+    return Question(_SQL["read_demands"], {"demands": queries.array(demands)}, _demand_views)
 
 
 def worker_views(workers: Sequence[WorkerRow], in_flight: Sequence[InFlight]) -> tuple[WorkerView, ...]:

@@ -9,6 +9,7 @@ from scheduler.policy.admission import Admitted
 from scheduler.policy.fixed_starts import HELD_AFTER_S, HOLD_MAX_S, Booking
 from scheduler.policy.types import PoolId, TaskId
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("fixed_starts.sql")
 
@@ -27,11 +28,11 @@ def load_bookings(pool: PoolId, *, since: float, until: float | None = None) -> 
     return [Booking(*row) for row in queries.fetch(_SQL["read_bookings"], params)]
 
 
-def load_held(pool: PoolId, *, but: TaskId | None = None) -> tuple[int, float | None]:
+@asked
+def load_held(pool: PoolId, *, but: TaskId | None = None) -> Question[tuple[int, float | None]]:
     """How many slots of a pool are kept free for fixed starts (`but` for this one), and when the first of those is."""
     params = {"pool": pool, "but": but, "held_after_s": HELD_AFTER_S, "held_ahead_s": HOLD_MAX_S}
-    row = queries.fetch_one(_SQL["read_held"], params)
-    return (0, None) if row is None else (int(row[0]), row[1])
+    return Question(_SQL["read_held"], params, lambda rows: (int(rows[0][0]), rows[0][1]) if rows else (0, None))
 
 
 def insert(promises: Sequence[tuple[TaskId, Admitted]]) -> None:

@@ -22,6 +22,7 @@ from scheduler.policy.types import (
     TenantView,
 )
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("forecast.sql")
 
@@ -217,10 +218,14 @@ def prune_log() -> int:
     return queries.run(_SQL["prune_log"], {"keep": LOG_KEPT, "open_s": LOG_OPEN_S})
 
 
-def load_outcomes(window_s: float) -> list[tuple[str, PriorityClass, float, float, float]]:
+@asked
+def load_outcomes(window_s: float) -> Question[list[tuple[str, PriorityClass, float, float, float]]]:
     """Completed predictions of the last `window_s`, newest first: pool, class, p50, p90, wait."""
-    rows = queries.fetch(_SQL["read_outcomes"], {"window_s": window_s, "rows_max": OUTCOMES_MAX})
-    return [(pool, PriorityClass(priority), p50, p90, wait) for pool, priority, p50, p90, wait in rows]
+    return Question(
+        _SQL["read_outcomes"],
+        {"window_s": window_s, "rows_max": OUTCOMES_MAX},
+        lambda rows: [(pool, PriorityClass(priority), p50, p90, wait) for pool, priority, p50, p90, wait in rows],
+    )
 
 
 def write_state(name: str, body: Mapping[str, object]) -> None:
@@ -228,20 +233,25 @@ def write_state(name: str, body: Mapping[str, object]) -> None:
     queries.run(_SQL["write_state"], {"name": name, "body": orjson.dumps(body).decode()})
 
 
-def load_state(name: str) -> tuple[dict[str, Any], float] | None:
+@asked
+def load_state(name: str) -> Question[tuple[dict[str, Any], float] | None]:
     """What was kept under a name, and the time now."""
-    row = queries.fetch_one(_SQL["read_state"], {"name": name})
-    return None if row is None else (orjson.loads(row[0]), row[1])
+    params = {"name": name}
+    return Question(_SQL["read_state"], params, lambda rows: (orjson.loads(rows[0][0]), rows[0][1]) if rows else None)
 
 
-def load_published(*, now: float | None = None) -> tuple[dict[str, Any], float] | None:
-    """What was foreseen last and how long ago (s; `now` None: by the database); None when it is missing or old."""
-    found = load_state(PUBLISHED)
-    if found is None:
-        return None
-    body, read_at = found
-    age_s = (read_at if now is None else now) - body["as_of"]
-    return None if age_s > FRESH_S else (body, age_s)
+@asked
+def load_published() -> Question[tuple[dict[str, Any], float] | None]:
+    """What was foreseen last and how long ago (s, by the database); None when it is missing or old."""
+
+    def fresh(rows: list[queries.Row]) -> tuple[dict[str, Any], float] | None:
+        if not rows:
+            return None
+        body, read_at = orjson.loads(rows[0][0]), rows[0][1]
+        age_s = read_at - body["as_of"]
+        return None if age_s > FRESH_S else (body, age_s)
+
+    return Question(_SQL["read_state"], {"name": PUBLISHED}, fresh)
 
 
 def write_durations(rows: Sequence[tuple[PoolId, str, Mapping[str, object], float]]) -> None:
@@ -257,7 +267,12 @@ def write_durations(rows: Sequence[tuple[PoolId, str, Mapping[str, object], floa
     )
 
 
-def load_durations() -> list[tuple[PoolId, str, dict[str, Any]]]:
+@asked
+def load_durations() -> Question[list[tuple[PoolId, str, dict[str, Any]]]]:
     """What was learned of durations by pool and kind."""
-    rows = queries.fetch(_SQL["read_durations"], {"rows_max": DURATIONS_MAX})
-    return [(PoolId(pool), kind, orjson.loads(bins)) for pool, kind, bins in rows]
+    params = {"rows_max": DURATIONS_MAX}
+    return Question(
+        _SQL["read_durations"],
+        params,
+        lambda rows: [(PoolId(pool), kind, orjson.loads(bins)) for pool, kind, bins in rows],
+    )

@@ -11,6 +11,7 @@ from scheduler.policy.states import TaskState
 from scheduler.policy.types import TaskId
 from scheduler.policy.upstream import Outcome
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("graphs.sql")
 
@@ -165,12 +166,17 @@ def set_linked(edges: Sequence[UnlinkedEdge]) -> None:
     )
 
 
-def load_parents(task: TaskId, *, rows_max: int) -> list[ComesAfter]:
+@asked
+def load_parents(task: TaskId, *, rows_max: int) -> Question[list[ComesAfter]]:
     """Those that a task comes after, in the order in which it named them."""
-    return [
-        ComesAfter(key, parent, EdgeCondition(on), None if state is None else TaskState(state), met)
-        for key, parent, on, state, met in queries.fetch(_SQL["read_parents"], {"task": task, "rows_max": rows_max})
-    ]
+    return Question(
+        _SQL["read_parents"],
+        {"task": task, "rows_max": rows_max},
+        lambda rows: [
+            ComesAfter(key, parent, EdgeCondition(on), None if state is None else TaskState(state), met)
+            for key, parent, on, state, met in rows
+        ],
+    )
 
 
 def load_upstream(tasks: Sequence[TaskId], *, bytes_max: int) -> dict[TaskId, list[Outcome]]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from scheduler.policy.runs import KillScope
 from scheduler.policy.types import LeaseId
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("kills.sql")
 
@@ -35,9 +36,10 @@ def lift_epoch(scope: KillScope, scope_id: int) -> int | None:
     return None if row is None else int(row[0])
 
 
-def load() -> list[KillRow]:
+@asked
+def load() -> Question[list[KillRow]]:
     """The kills in force."""
-    return [KillRow(KillScope(row[0]), *row[1:]) for row in queries.fetch(_SQL["read_kills"])]
+    return Question(_SQL["read_kills"], {}, lambda rows: [KillRow(KillScope(row[0]), *row[1:]) for row in rows])
 
 
 def tell() -> list[LeaseId]:

@@ -10,6 +10,7 @@ import orjson
 
 from scheduler.policy.types import DemandId, PoolId, PriorityClass, TenantId
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("overview.sql")
 
@@ -122,19 +123,19 @@ class Offered(NamedTuple):
     free: int
 
 
+@asked
 def load_offered(
     pool: PoolId, *, tenant: TenantId | None = None, labels: Sequence[str] = (), fresh_s: float
-) -> Offered:
+) -> Question[Offered]:
     """What workers seen within `fresh_s` offer to a pool, for work of a tenant (None: anybody) that asks for labels."""
     params = {"pool": pool, "tenant": tenant, "labels": list(labels), "fresh_s": fresh_s}
-    row = queries.fetch_one(_SQL["offered_slots"], params)
-    assert row is not None  # noqa: S101 - an aggregate gives a row
-    return Offered(*row)
+    return Question(_SQL["offered_slots"], params, lambda rows: Offered(*rows[0]))
 
 
-def load_pools() -> list[PoolRow]:
+@asked
+def load_pools() -> Question[list[PoolRow]]:
     """All pools by name."""
-    return [_pool(*row) for row in queries.fetch(_SQL["read_pools"])]
+    return Question(_SQL["read_pools"], {}, lambda rows: [_pool(*row) for row in rows])
 
 
 def _pool(*row: Any) -> PoolRow:
@@ -143,9 +144,10 @@ def _pool(*row: Any) -> PoolRow:
     return PoolRow(*fields)
 
 
-def load_running() -> dict[PoolId, int]:
+@asked
+def load_running() -> Question[dict[PoolId, int]]:
     """Live leases by pool."""
-    return {PoolId(pool): n for pool, n in queries.fetch(_SQL["running_by_pool"])}
+    return Question(_SQL["running_by_pool"], {}, lambda rows: {PoolId(pool): n for pool, n in rows})
 
 
 class RunningTask(NamedTuple):

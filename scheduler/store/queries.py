@@ -1,6 +1,6 @@
 """Loads the named statements and runs them on Django's connection with parameters bound by the server.
 
-Never builds SQL: a statement is exactly what its file says.
+Never builds SQL: a statement is exactly what its file says, or several that `store/asking.py` put side by side.
 """
 
 from __future__ import annotations
@@ -52,14 +52,28 @@ def _numbered(statement: LiteralString) -> tuple[LiteralString, tuple[str, ...]]
     return _PLACEHOLDER.sub(number, statement), tuple(places)
 
 
+def renamed(statement: LiteralString, prefix: str) -> LiteralString:
+    """The statement as a part of another: its named parameters have a prefix, and no semicolon ends it."""
+
+    def rename(found: re.Match[str]) -> str:
+        return found[0] if found[1] is None else f"%({prefix}{found[1]})s"
+
+    return _PLACEHOLDER.sub(rename, statement).rstrip().removesuffix(";")
+
+
 def _execute(
-    wrapper: BaseDatabaseWrapper, statement: LiteralString, params: Params, *, prepare: bool | None = None
+    wrapper: BaseDatabaseWrapper,
+    statement: LiteralString,
+    params: Params,
+    *,
+    prepare: bool | None = None,
+    binary: bool | None = None,
 ) -> psycopg.Cursor[Row]:
     if params is None:
-        return _cursor(wrapper).execute(statement, prepare=prepare)
+        return _cursor(wrapper).execute(statement, prepare=prepare, binary=binary)
     text, names = _numbered(statement)
     values = [params[name] for name in names] if isinstance(params, Mapping) else params
-    return _cursor(wrapper).execute(text, values, prepare=prepare)
+    return _cursor(wrapper).execute(text, values, prepare=prepare, binary=binary)
 
 
 def _cursor(wrapper: BaseDatabaseWrapper) -> psycopg.RawCursor[Row]:
@@ -101,6 +115,14 @@ def fetch_anew(statement: LiteralString, params: Params = None) -> list[Row]:
     wrapper = connections[DEFAULT_DB_ALIAS]
     with wrapper.wrap_database_errors:
         return _execute(wrapper, statement, params, prepare=False).fetchall()
+
+
+def fetch_records(statement: LiteralString, params: Params = None) -> list[list[Row]]:
+    """The only row of a statement whose columns are arrays of records; in binary their fields keep their types."""
+    wrapper = connections[DEFAULT_DB_ALIAS]
+    with wrapper.wrap_database_errors:
+        (row,) = _execute(wrapper, statement, params, binary=True).fetchall()
+    return list(row)
 
 
 def fetch_one(statement: LiteralString, params: Params = None) -> Row | None:

@@ -9,6 +9,7 @@ from scheduler.policy.receipts import ClaimState
 from scheduler.policy.runs import RunState
 from scheduler.policy.types import LeaseId, RunId, TaskId, TenantId
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("receipts.sql")
 
@@ -91,7 +92,11 @@ def abandon(run: RunId, step: str, lease: LeaseId) -> bool:
     return queries.run(_SQL["abandon_claim"], {"run": run, "step": step, "lease": lease}) == 1
 
 
-def load(run: RunId, *, rows_max: int) -> list[ListedReceipt]:
+@asked
+def load(run: RunId, *, rows_max: int) -> Question[list[ListedReceipt]]:
     """The run's effects, as they were claimed."""
-    rows = queries.fetch(_SQL["list_receipts"], {"run": run, "rows_max": rows_max})
-    return [ListedReceipt(row[0], ClaimState(row[1]), *row[2:]) for row in rows]
+    return Question(
+        _SQL["list_receipts"],
+        {"run": run, "rows_max": rows_max},
+        lambda rows: [ListedReceipt(row[0], ClaimState(row[1]), *row[2:]) for row in rows],
+    )

@@ -12,6 +12,7 @@ from scheduler.policy.breaker import Breaker
 from scheduler.policy.declarations import LimitSettings, OverrideSettings
 from scheduler.policy.types import PriorityClass, ResourceId, ResourceKind, ResourceView
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("resources.sql")
 
@@ -41,11 +42,11 @@ class ResourceRow:
     breaker: Breaker
 
 
-def load(names: Sequence[str] | None = None) -> list[ResourceRow]:
+@asked
+def load(names: Sequence[str] | None = None) -> Question[list[ResourceRow]]:
     """Resources by name, or all of them."""
-    return [
-        _row(row) for row in queries.fetch(_SQL["read_resources"], {"names": None if names is None else list(names)})
-    ]
+    params = {"names": None if names is None else list(names)}
+    return Question(_SQL["read_resources"], params, lambda rows: [_row(row) for row in rows])
 
 
 def _row(row: queries.Row) -> ResourceRow:
@@ -128,9 +129,12 @@ def load_waiters(resource: ResourceId) -> list[Waiters]:
     return [Waiters(pool, PriorityClass(priority), n) for pool, priority, n in rows]
 
 
-def load_held() -> dict[ResourceId, float]:
+@asked
+def load_held() -> Question[dict[ResourceId, float]]:
     """What live leases hold, by resource."""
-    return {ResourceId(resource): float(held) for resource, held in queries.fetch(_SQL["held_by_resource"])}
+    return Question(
+        _SQL["held_by_resource"], {}, lambda rows: {ResourceId(resource): float(held) for resource, held in rows}
+    )
 
 
 def add(

@@ -9,6 +9,7 @@ from scheduler.policy.runs import RunState
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import Outcome, RunId, TaskId, TenantId
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("run_pages.sql")
 ID_MAX: Final = 2**63 - 1
@@ -102,9 +103,11 @@ def newest_before(age_s: float) -> int:
     return 0 if row is None else int(row[0])
 
 
-def load_progress(runs: Sequence[RunId]) -> dict[RunId, Progress]:
+@asked
+def load_progress(runs: Sequence[RunId]) -> Question[dict[RunId, Progress]]:
     """How far these runs are."""
-    return {RunId(run): Progress(*rest) for run, *rest in queries.fetch(_SQL["run_progress"], {"runs": list(runs)})}
+    params = {"runs": list(runs)}
+    return Question(_SQL["run_progress"], params, lambda rows: {RunId(run): Progress(*rest) for run, *rest in rows})
 
 
 def load_figures(*, lately_s: float, count_max: int) -> Figures:
@@ -114,43 +117,55 @@ def load_figures(*, lately_s: float, count_max: int) -> Figures:
     return Figures(*row)
 
 
-def load_timeline(run: RunId, *, steps_max: int) -> list[Span]:
+@asked
+def load_timeline(run: RunId, *, steps_max: int) -> Question[list[Span]]:
     """The run's newest steps, oldest first."""
-    rows = queries.fetch(_SQL["run_timeline"], {"run": run, "steps_max": steps_max})
-    return [Span(TaskId(row[0]), TaskState(row[1]), *row[2:]) for row in rows]
+    return Question(
+        _SQL["run_timeline"],
+        {"run": run, "steps_max": steps_max},
+        lambda rows: [Span(TaskId(row[0]), TaskState(row[1]), *row[2:]) for row in rows],
+    )
 
 
-def load_edges(steps: Sequence[TaskId], *, edges_max: int) -> list[tuple[TaskId, TaskId]]:
+@asked
+def load_edges(steps: Sequence[TaskId], *, edges_max: int) -> Question[list[tuple[TaskId, TaskId]]]:
     """Pairs of these steps and what each comes after."""
-    rows = queries.fetch(_SQL["run_edges"], {"steps": list(steps), "edges_max": edges_max})
-    return [(TaskId(child), TaskId(parent)) for child, parent in rows]
+    params = {"steps": list(steps), "edges_max": edges_max}
+    return Question(_SQL["run_edges"], params, lambda rows: [(TaskId(child), TaskId(parent)) for child, parent in rows])
 
 
-def load_steps(run: RunId, *, after: int, rows_max: int) -> list[StepRow]:
+@asked
+def load_steps(run: RunId, *, after: int, rows_max: int) -> Question[list[StepRow]]:
     """A page of the run's steps, as they came."""
-    rows = queries.fetch(_SQL["run_steps"], {"run": run, "after": after, "rows_max": rows_max})
-    return [_step(*row) for row in rows]
+    params = {"run": run, "after": after, "rows_max": rows_max}
+    return Question(_SQL["run_steps"], params, lambda rows: [_step(*row) for row in rows])
 
 
 def _step(task: int, kind: str, key: str | None, pool: str, state: str, *rest: Any) -> StepRow:
     return StepRow(TaskId(task), kind, key, pool, TaskState(state), *rest)
 
 
-def load_attempts(steps: Sequence[TaskId], *, each_max: int) -> list[AttemptSpan]:
+@asked
+def load_attempts(steps: Sequence[TaskId], *, each_max: int) -> Question[list[AttemptSpan]]:
     """The newest finished attempts of each of these steps, oldest first."""
-    rows = queries.fetch(_SQL["run_attempts"], {"steps": list(steps), "each_max": each_max})
-    return [AttemptSpan(TaskId(task), began, ended, Outcome(outcome)) for task, began, ended, outcome in rows]
+    return Question(
+        _SQL["run_attempts"],
+        {"steps": list(steps), "each_max": each_max},
+        lambda rows: [AttemptSpan(TaskId(row[0]), row[1], row[2], Outcome(row[3])) for row in rows],
+    )
 
 
-def load_cost_by_model(run: RunId, *, rows_max: int) -> list[ModelCost]:
+@asked
+def load_cost_by_model(run: RunId, *, rows_max: int) -> Question[list[ModelCost]]:
     """What the run's steps cost, the dearest model first."""
-    return [ModelCost(*row) for row in queries.fetch(_SQL["run_cost_by_model"], {"run": run, "rows_max": rows_max})]
+    params = {"run": run, "rows_max": rows_max}
+    return Question(_SQL["run_cost_by_model"], params, lambda rows: [ModelCost(*row) for row in rows])
 
 
-def waits_longest(run: RunId) -> TaskId | None:
+@asked
+def waits_longest(run: RunId) -> Question[TaskId | None]:
     """The step that has been ready for longest."""
-    row = queries.fetch_one(_SQL["waits_longest"], {"run": run})
-    return None if row is None else TaskId(row[0])
+    return Question(_SQL["waits_longest"], {"run": run}, lambda rows: TaskId(rows[0][0]) if rows else None)
 
 
 def count_unfinished_claims(run: RunId) -> int:

@@ -11,6 +11,7 @@ from scheduler.policy.runs import Cap, Caps, RunState
 from scheduler.policy.states import TaskState
 from scheduler.policy.types import LeaseId, RunId, TaskId, TenantId
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("runs.sql")
 
@@ -133,27 +134,33 @@ def list_ids(
     return [RunId(row[0]) for row in queries.fetch(_SQL["list_runs"], params)]
 
 
-def load_texts(run: RunId) -> tuple[str, str | None]:
+@asked
+def load_texts(run: RunId) -> Question[tuple[str, str | None]]:
     """What a run was made for, and what came of it."""
-    row = queries.fetch_one(_SQL["read_run_texts"], {"run": run})
-    assert row is not None  # noqa: S101 - runs are not deleted while anybody looks at them
-    return row[0], row[1]
+    # Runs are not deleted while anybody looks at them.
+    return Question(_SQL["read_run_texts"], {"run": run}, lambda rows: (rows[0][0], rows[0][1]))
 
 
-def load_around(run: RunId) -> RunAround | None:
+@asked
+def load_around(run: RunId) -> Question[RunAround | None]:
     """The run as one of its waiting steps meets it."""
-    row = queries.fetch_one(_SQL["read_run_around"], {"run": run})
-    return None if row is None else RunAround(RunId(row[0]), RunState(row[1]), *row[2:])
+    return Question(_SQL["read_run_around"], {"run": run}, _around)
 
 
-def load_alerts(run: RunId) -> list[AlertRow]:
+def _around(rows: list[queries.Row]) -> RunAround | None:
+    return RunAround(RunId(rows[0][0]), RunState(rows[0][1]), *rows[0][2:]) if rows else None
+
+
+@asked
+def load_alerts(run: RunId) -> Question[list[AlertRow]]:
     """The caps that the run came near, as it came."""
-    return [AlertRow(Cap(row[0]), *row[1:]) for row in queries.fetch(_SQL["read_alerts"], {"run": run})]
+    return Question(_SQL["read_alerts"], {"run": run}, lambda rows: [AlertRow(Cap(row[0]), *row[1:]) for row in rows])
 
 
-def count_steps(run: RunId) -> dict[TaskState, int]:
+@asked
+def count_steps(run: RunId) -> Question[dict[TaskState, int]]:
     """The run's steps by state."""
-    return {TaskState(state): n for state, n in queries.fetch(_SQL["count_steps"], {"run": run})}
+    return Question(_SQL["count_steps"], {"run": run}, lambda rows: {TaskState(state): n for state, n in rows})
 
 
 def lock(run: RunId, *, tenant: TenantId | None) -> tuple[RunState, int] | None:
@@ -189,10 +196,10 @@ def tell_planner(run: RunId) -> None:
     queries.run(_SQL["tell_planner"], {"run": run})
 
 
-def load_checkpoint(run: RunId) -> CheckpointRow | None:
+@asked
+def load_checkpoint(run: RunId) -> Question[CheckpointRow | None]:
     """Where the run can be taken up."""
-    row = queries.fetch_one(_SQL["read_checkpoint"], {"run": run})
-    return None if row is None else CheckpointRow(*row)
+    return Question(_SQL["read_checkpoint"], {"run": run}, lambda rows: CheckpointRow(*rows[0]) if rows else None)
 
 
 def save_checkpoint(run: RunId, text: str, *, task: TaskId, after: int | None) -> int | None:

@@ -24,6 +24,7 @@ from scheduler.policy.types import (
     TenantId,
 )
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 from scheduler.store.graphs import Ended
 
 _SQL: Final = queries.load("tasks.sql")
@@ -137,16 +138,16 @@ def _row(row: queries.Row) -> TaskRow:
     return TaskRow(*values)
 
 
-def load_payload(task: TaskId) -> str | None:
+@asked
+def load_payload(task: TaskId) -> Question[str | None]:
     """The payload as JSON text."""
-    row = queries.fetch_one(_SQL["read_payload"], {"task": task})
-    return None if row is None else row[0]
+    return Question(_SQL["read_payload"], {"task": task}, lambda rows: rows[0][0] if rows else None)
 
 
-def load_result(task: TaskId) -> str | None:
+@asked
+def load_result(task: TaskId) -> Question[str | None]:
     """The result as JSON text, once there is one."""
-    row = queries.fetch_one(_SQL["read_result"], {"task": task})
-    return None if row is None else row[0]
+    return Question(_SQL["read_result"], {"task": task}, lambda rows: rows[0][0] if rows else None)
 
 
 def load_states(tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
@@ -164,16 +165,17 @@ def _states(statement: str, tasks: Sequence[TaskId]) -> dict[TaskId, TaskState]:
     return {TaskId(task): TaskState(state) for task, state in rows}
 
 
-def load_attempts(task: TaskId, *, rows_max: int = 100) -> list[AttemptRow]:
+@asked
+def load_attempts(task: TaskId, *, rows_max: int = 100) -> Question[list[AttemptRow]]:
     """The task's finished attempts, newest first."""
-    rows = queries.fetch(_SQL["attempts_of_task"], {"task": task, "rows_max": rows_max})
-    return [AttemptRow(*row) for row in rows]
+    params = {"task": task, "rows_max": rows_max}
+    return Question(_SQL["attempts_of_task"], params, lambda rows: [AttemptRow(*row) for row in rows])
 
 
-def load_lease(task: TaskId) -> LeaseRow | None:
+@asked
+def load_lease(task: TaskId) -> Question[LeaseRow | None]:
     """The task's running attempt."""
-    row = queries.fetch_one(_SQL["lease_of_task"], {"task": task})
-    return None if row is None else LeaseRow(*row)
+    return Question(_SQL["lease_of_task"], {"task": task}, lambda rows: LeaseRow(*rows[0]) if rows else None)
 
 
 def list_ids(wanted: TaskFilter, *, before: TaskId | None, rows_max: int) -> list[TaskId]:
@@ -194,18 +196,23 @@ def list_ids(wanted: TaskFilter, *, before: TaskId | None, rows_max: int) -> lis
     return [TaskId(row[0]) for row in queries.fetch(statement, params)]
 
 
-def count_ahead_in_lane(task: TaskId, *, count_max: int) -> int:
+@asked
+def count_ahead_in_lane(task: TaskId, *, count_max: int) -> Question[int]:
     """Ready tasks of the same lane that go first, at most `count_max`."""
-    row = queries.fetch_one(_SQL["ahead_in_lane"], {"task": task, "count_max": count_max})
-    return 0 if row is None else int(row[0])
+    return Question(_SQL["ahead_in_lane"], {"task": task, "count_max": count_max}, lambda rows: int(rows[0][0]))
 
 
-def load_ready_by_lane(pool: PoolId) -> dict[LaneKey, int]:
+@asked
+def load_ready_by_lane(pool: PoolId) -> Question[dict[LaneKey, int]]:
     """Ready tasks by lane of this pool."""
-    return {
-        LaneKey(pool, PriorityClass(priority), TenantId(tenant), DemandId(demand)): n
-        for priority, tenant, demand, n in queries.fetch(_SQL["ready_by_lane"], {"pool": pool})
-    }
+    return Question(
+        _SQL["ready_by_lane"],
+        {"pool": pool},
+        lambda rows: {
+            LaneKey(pool, PriorityClass(priority), TenantId(tenant), DemandId(demand)): n
+            for priority, tenant, demand, n in rows
+        },
+    )
 
 
 def load_lane_heads(pool: PoolId, lanes: Sequence[LaneKey]) -> dict[LaneKey, list[TaskView]]:

@@ -13,9 +13,7 @@ from scheduler.policy.fingerprints import write_fingerprint
 from scheduler.policy.operations import DIED
 from scheduler.policy.states import REPLAYABLE, TERMINAL, TaskState
 from scheduler.policy.types import TaskId
-from scheduler.reads.dead import letter_of
-from scheduler.reads.tasks import task_detail, task_payload
-from scheduler.reads.why import why
+from scheduler.reads.task_story import story_of_task
 from scheduler.web import task_story
 from scheduler.web.access import OPERATE_TASK, VIEW_CONSOLE, VIEW_PAYLOAD, may, needs
 from scheduler.web.shell import missing, page
@@ -48,14 +46,13 @@ def task(request: HttpRequest, task_id: int) -> HttpResponse:
 def task_page(request: HttpRequest, task_id: int, *, status: int = 200, fault: str = "") -> HttpResponse:
     """The page, as a visit or the answer to an action that changed nothing."""
     try:
-        found = task_detail(TaskId(task_id), None)
-        explanation = why(TaskId(task_id), None)
+        told = story_of_task(TaskId(task_id))
     except NotFound as refusal:
         return missing(request, refusal.detail)
-    letter = letter_of(found.task.id)
+    found, explanation, letter = told.detail, told.explanation, told.letter
     discarded = letter is not None and letter.discarded_at is not None
     shown = may(request, VIEW_PAYLOAD)
-    documents = [("Payload", _payload(found.task.id)), ("Result", found.result)]
+    documents = [("Payload", told.payload), ("Result", found.result)]
     return page(
         request,
         "ops/task.html",
@@ -89,10 +86,3 @@ def _actions(state: TaskState, *, discarded: bool) -> list[Action]:
     names += ["replay"] if state in REPLAYABLE else []
     names += ["discard"] if state in DIED else []
     return [_ACTIONS[name] for name in names]
-
-
-def _payload(task_id: TaskId) -> str | None:
-    try:
-        return task_payload(task_id, None)
-    except NotFound:
-        return None

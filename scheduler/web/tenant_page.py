@@ -18,9 +18,10 @@ from scheduler.live import wording
 from scheduler.live.audience import OWN
 from scheduler.live.frames import Key
 from scheduler.policy.books import TopUpRow
-from scheduler.reads.money import BudgetDetail, budget_detail
+from scheduler.reads.money import BudgetDetail
 from scheduler.reads.spending import AlertTold, RunOf, list_spenders, spending, story_of
-from scheduler.reads.tenants import TenantDetail, tenant_detail
+from scheduler.reads.standings import tenant_with_budget
+from scheduler.reads.tenants import TenantDetail
 from scheduler.web import money_chart, tenant_words, times
 from scheduler.web.access import EDIT_BUDGET, EDIT_TENANT, TOP_UP_BUDGET, VIEW_CONSOLE, may, named_by, needs, tenant_of
 from scheduler.web.fields import with_faults
@@ -48,7 +49,7 @@ def tenant_page(
 ) -> HttpResponse:
     """The page of a tenant, after a refused action with the input kept and the faults beside it."""
     try:
-        found, budget = tenant_detail(slug, None), budget_detail(slug, None)
+        found, budget = tenant_with_budget(slug)
     except NotFound as missed:
         return no_such_tenant(request, slug, missed)
     bound = tenant_of(request) is not None

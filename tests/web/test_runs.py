@@ -88,7 +88,7 @@ def test_filters_stand_in_the_address_and_a_bad_one_is_said_beside_it(
 
 
 def test_a_run_tells_its_steps_over_time_and_what_it_left_behind(operator: Client, run: RunId) -> None:
-    with at_most(45):
+    with at_most(12):
         response = operator.get(f"/ops/runs/{run}/")
     html = response.content.decode()
     assert response.status_code == 200
@@ -113,7 +113,7 @@ def test_a_run_of_many_steps_costs_no_more_statements_and_is_bounded(
     Run.objects.filter(pk=run).update(max_steps=2000)
     for _ in range(60):
         add_step(acme, run)
-    with at_most(45):
+    with at_most(12):
         html = operator.get(f"/ops/runs/{run}/").content.decode()
     assert html.count('data-label="Over the time of the run"') == 30
     assert "Later steps" in html

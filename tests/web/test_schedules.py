@@ -108,7 +108,7 @@ def test_filters_and_empty_states_say_which_kind_of_empty(editor: Client, nightl
 
 def test_a_schedule_tells_when_it_runs_and_what_became_of_its_times(editor: Client, nightly: int) -> None:
     let_one_pass(nightly)
-    with at_most(15):
+    with at_most(12):
         html = editor.get(f"/ops/schedules/{nightly}/").content.decode()
     assert "It runs every day at 02:30; next in" in html
     assert "Times of the day: each runs once" in html

@@ -20,7 +20,7 @@ def test_a_waiting_task_says_why_and_shows_what_its_pool_does(
     signed_in: SignIn, task: TaskId, snapshot: Snapshot, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     client = signed_in("reader")
-    with django_assert_max_num_queries(25):
+    with django_assert_max_num_queries(12):
         response = client.get(f"/ops/tasks/{task}/")
     html = response.content.decode()
     assert response.status_code == 200
