@@ -11,7 +11,7 @@ from scheduler.errors import NotFound
 from scheduler.policy.breaker import Breaker, BreakerState, state_of
 from scheduler.policy.declarations import LimitSettings, OverrideSettings
 from scheduler.policy.limits import effective_rate, less_held, limit_at
-from scheduler.policy.types import ResourceId, ResourceKind, ResourceView
+from scheduler.policy.types import ResourceId, ResourceView
 from scheduler.store import dispatch, overview, resources
 from scheduler.store.resources import Pause
 
@@ -52,11 +52,6 @@ def resource_detail(name: str) -> ResourceDetail:
     if not found:
         raise NotFound(f"There is no resource named {name!r}.", code="unknown_resource")
     return found[0]
-
-
-def resource_kinds() -> dict[str, ResourceKind]:
-    """The kinds of all limits by name."""
-    return {row.name: row.view.kind for row in resources.load()}
 
 
 def list_resources() -> list[ResourceDetail]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from django.db import transaction
-
 from scheduler.policy.types import PriorityClass
 from scheduler.store import queries
+from scheduler.store.asking import Question, asked
 
 _SQL: Final = queries.load("waits.sql")
 
@@ -30,14 +29,16 @@ class Observed(NamedTuple):
     kept: int | None
 
 
-def load_observed_waits() -> list[Observed]:
+@asked
+def load_observed_waits() -> Question[list[Observed]]:
     """How long first attempts of the last hour waited, by pool and class."""
     params = {
         "labels": [p.label for p in sorted(PriorityClass)],
         "each_minute_max": EACH_MINUTE_MAX,
         "running_max": RUNNING_MAX,
     }
-    with transaction.atomic():
-        queries.run(_SQL["prefer_indexes"])
-        rows = queries.fetch(_SQL["observed_waits"], params)
-    return [Observed(pool, PriorityClass(priority), *figures) for pool, priority, *figures in rows]
+    return Question(
+        _SQL["observed_waits"],
+        params,
+        lambda rows: [Observed(pool, PriorityClass(priority), *figures) for pool, priority, *figures in rows],
+    )

@@ -16,10 +16,8 @@ from scheduler.live.frames import Key
 from scheduler.policy.calibration import Report
 from scheduler.policy.learned import STARTS_MIN
 from scheduler.policy.types import ResourceKind
-from scheduler.reads.forecast import Calibration, calibration
-from scheduler.reads.pools import pool_names
-from scheduler.reads.resources import resource_kinds
-from scheduler.reads.waits import EACH_MINUTE_MAX, Observed, observed_waits
+from scheduler.reads.forecast import Calibration
+from scheduler.reads.waits import EACH_MINUTE_MAX, Observed, Targets, targets
 from scheduler.services.preview import Previewed, preview_pool, preview_resource
 from scheduler.web.access import VIEW_CONSOLE, needs
 from scheduler.web.effects import Effect, effect_of
@@ -65,10 +63,10 @@ class RecordRow:
 @needs(VIEW_CONSOLE)
 def slo(request: HttpRequest) -> HttpResponse:
     """Targets against waits; with `of` and `value` in the address, also what that change would do."""
-    asked = "of" in request.GET
-    effect, errors = _what_if(request) if asked else (None, ())
-    fields, faults = with_faults(_fields(request), errors)
-    record = calibration()
+    known = targets()
+    effect, errors = _what_if(request, known) if "of" in request.GET else (None, ())
+    fields, faults = with_faults(_fields(request, known), errors)
+    record = known.record
     return page(
         request,
         "ops/slo.html",
@@ -76,7 +74,7 @@ def slo(request: HttpRequest) -> HttpResponse:
         nav="slo",
         live=Key("slo"),
         status=422 if errors else 200,
-        seen=[_seen(each) for each in observed_waits()],
+        seen=[_seen(each) for each in known.seen],
         each_minute=EACH_MINUTE_MAX,
         record_says=_record_sentence(record.overall),
         lengths=_lengths(record),
@@ -164,11 +162,10 @@ def _part(part: float | None) -> str:
 # What if
 
 
-def _fields(request: HttpRequest) -> list[Field]:
-    kinds = resource_kinds()
+def _fields(request: HttpRequest, known: Targets) -> list[Field]:
     unit = {ResourceKind.TOKEN_BUCKET: "tokens per second", ResourceKind.SEMAPHORE: "permits"}
-    options = [(f"resource:{name}", f"{name}: {unit[kind]}") for name, kind in kinds.items()]
-    options += [(f"pool:{name}", f"{name}: slots") for name in sorted(pool_names().values())]
+    options = [(f"resource:{name}", f"{name}: {unit[kind]}") for name, kind in known.kinds.items()]
+    options += [(f"pool:{name}", f"{name}: slots") for name in known.pools]
     return [
         Field("of", "If this", request.GET.get("of", ""), kind="select", options=options[:CHOICES_MAX]),
         Field(
@@ -183,13 +180,13 @@ def _fields(request: HttpRequest) -> list[Field]:
     ]
 
 
-def _what_if(request: HttpRequest) -> tuple[Effect | None, Sequence[FieldError]]:
+def _what_if(request: HttpRequest, known: Targets) -> tuple[Effect | None, Sequence[FieldError]]:
     kind, _, name = request.GET.get("of", "").partition(":")
     value = _number(request.GET.get("value", ""))
     if value is None:
         return None, (FieldError(("value",), "Write a number, for example 40."),)
     try:
-        return effect_of(_preview(kind, name, value)), ()
+        return effect_of(_preview(known, kind, name, value)), ()
     except NotFound as fault:
         return None, (FieldError(("of",), f"{fault.detail} Choose one of these."),)
     except Refused as refusal:
@@ -204,12 +201,12 @@ def _number(text: str) -> float | None:
     return value if isfinite(value) else None
 
 
-def _preview(kind: str, name: str, value: float) -> Previewed:
+def _preview(known: Targets, kind: str, name: str, value: float) -> Previewed:
     if kind == "pool":
         return preview_pool(name, slots=_whole(value))
-    if kind != "resource" or name not in (kinds := resource_kinds()):
+    if kind != "resource" or name not in known.kinds:
         raise NotFound(f"There is no limit or pool named {name!r}.", code="unknown_resource")
-    if kinds[name] is ResourceKind.TOKEN_BUCKET:
+    if known.kinds[name] is ResourceKind.TOKEN_BUCKET:
         return preview_resource(name, {"rate": value})
     return preview_resource(name, {"permits": _whole(value)})
 

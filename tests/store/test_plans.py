@@ -24,6 +24,7 @@ CONTROL = {"fresh_s": 15.0, "held_after_s": 60.0, "held_ahead_s": 60.0, "mark": 
 CONTROL |= {"pressing_max": 100, "window_min_s": 5.0}
 
 
+WAITS: dict[str, Any] = {"labels": "{}", "each_minute_max": 10, "running_max": 10}
 RUNS: dict[str, Any] = {"states": ["active"], "above": 0, "below": 9, "rows_max": 10}
 WORKERS: dict[str, Any] = {
     "after_name": "",
@@ -65,6 +66,8 @@ WALKED: list[tuple[str, str, dict[str, Any], str]] = [
     ("bounds.sql", "lock_newest_of_lowest", {"pool": 1, "least": 1, "tasks_max": 5}, "task_ready_by_lane"),
     ("bounds.sql", "lock_oldest_low", {"pool": 1, "low": 3, "tasks_max": 5}, "task_ready_by_lane"),
     ("overview.sql", "recent_failures", {"rows_max": 10}, "attempt_failures"),
+    ("waits.sql", "observed_waits", WAITS, "attempt_by_end"),
+    ("forecast.sql", "read_ended", {"since": 0.0, "rows_max": 10}, "attempt_by_end"),
     ("run_pages.sql", "list_older", RUNS, "run_by_state"),
     ("run_pages.sql", "list_newer_of_tenant", RUNS | {"tenant": 1}, "run_by_tenant_state"),
     ("run_pages.sql", "newest_before", {"age_s": 60.0}, "run_by_age"),
