@@ -24,7 +24,7 @@ OPENED_AT_ONCE: Final = 4
 GIVE_UP_S: Final = 60.0
 LEADS_WITHIN_S: Final = 180.0
 PICTURES_SEEN: Final = 5
-STIRRED_EVERY_S: Final = 0.7
+LOOKED_EVERY_S: Final = 0.05
 AUTHOR: Final = "bench"
 
 
@@ -153,14 +153,15 @@ def _resume(pool: str) -> None:
 
 @contextmanager
 def stirred(pool: str) -> Iterator[None]:
-    """A pool is paused and resumed all the time until the block ends, so that every picture shows something new."""
+    """A pool is paused or resumed after each picture until the block ends, so that every one shows something new."""
 
     def stir(stop: threading.Event) -> None:
-        while not stop.wait(STIRRED_EVERY_S):
-            _pause(pool, "stirred")
-            if stop.wait(STIRRED_EVERY_S):
-                break
-            _resume(pool)
+        seen, paused = 0, False
+        while not stop.wait(LOOKED_EVERY_S):
+            newest = latest_snapshot()
+            if newest is not None and newest.seq != seen:
+                seen, paused = newest.seq, not paused
+                _pause(pool, "stirred") if paused else _resume(pool)
         _resume(pool)
 
     with _beside(stir):

@@ -1,4 +1,4 @@
-"""Turns the newest snapshot into frames once per second, for the pages that somebody watches, and only then.
+"""Turns each new snapshot into frames, for the pages that somebody watches, and only then.
 
 One feed per event loop. It must never run while nobody watches, and a failure of one tick must never end it.
 """
@@ -14,13 +14,14 @@ from channels.db import database_sync_to_async
 
 from scheduler.live.frames import Frame, Key
 from scheduler.live.hub import Hub
-from scheduler.live.newest import LOOK_EVERY_S, Newest, newest
+from scheduler.live.newest import Newest, newest
 from scheduler.live.viewers import Viewer
 
 log = logging.getLogger(__name__)
 
 SLOWEST_LOOK_S: Final = 5.0
 TICK_SHARE_MAX: Final = 0.7  # of the interval; a tick that takes longer makes the next ones rarer
+REST_MIN_S: Final = 0.05
 
 
 class Feed:
@@ -84,11 +85,12 @@ class Feed:
             except Exception:
                 log.exception("A tick of the live view failed; the next one tries again")
             took_s = loop.time() - started_s
-            await asyncio.sleep(max(_interval_s(took_s) - took_s, 0.05))
+            await asyncio.sleep(_rest_s(took_s, self._source.due_in_s()))
 
 
-def _interval_s(took_s: float) -> float:
-    return min(max(LOOK_EVERY_S, took_s / TICK_SHARE_MAX), SLOWEST_LOOK_S)
+def _rest_s(took_s: float, due_in_s: float) -> float:
+    """How long to rest after a tick: until the next look is due, or for its part of the time if that is longer."""
+    return max(min(took_s / TICK_SHARE_MAX, SLOWEST_LOOK_S) - took_s, due_in_s, REST_MIN_S)
 
 
 _feeds: WeakKeyDictionary[asyncio.AbstractEventLoop, Feed] = WeakKeyDictionary()

@@ -1,7 +1,9 @@
-"""Holds the newest board of this process and decides when to look for a newer one: at most once per second.
+"""Holds the newest board of this process and decides when to look for a newer one: when one is to be expected.
 
-Shared by the feed (sockets) and by plain page requests (first paint, polling), so that the database sees one small read
-per second and process however many people look. It must never block longer than one read takes, and it keeps the last
+Boards come a second apart. After one was found it looks a little sooner than that, and again soon where that was in
+vain: so its looks draw near to the moment at which boards are written, whatever the clocks of two machines say. It is
+shared by the feed (sockets) and by plain page requests (first paint, polling): the database sees two small reads
+per second and process, however many people look. It must never block longer than one read takes, and it keeps the last
 board when the database does not answer.
 """
 
@@ -24,8 +26,11 @@ from scheduler.reads.standings import TenantStanding, tenant_standings
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY_S: Final = 1.0
-FRESH_S: Final = 0.9  # a little under a second, so that a once-per-second look is never answered from the last one
+REST_S: Final = 0.9
+"""After a look that found a board, and after many in vain."""
+AGAIN_S: Final = 0.25
+AGAIN_TIMES: Final = 4
+"""After one in vain, so often in a row: no engine may lead."""
 FRAMES_KEPT_MAX: Final = 256
 
 
@@ -56,18 +61,25 @@ class Newest:
         self._read, self._monotonic, self._wall, self._read_tenants = read, monotonic, wall, read_tenants
         self._lock = threading.Lock()
         self._sight = Sight(EMPTY, 0.0, monotonic())
-        self._looked_at_s = float("-inf")
+        self._due_at_s = float("-inf")
+        self._in_vain = 0
         self._frames: dict[Key, Frame] = {}
         self._tenants: dict[str, TenantStanding] = {}
 
     def look(self) -> Sight:
-        """The newest board, read again if the last look is a second old."""
+        """The newest board, read again if a newer one is to be expected."""
         with self._lock:
             now_s = self._monotonic()
-            if now_s - self._looked_at_s >= FRESH_S:
+            if now_s >= self._due_at_s:
+                known = self._sight.board.seq
                 self._sight = self._look_again(now_s)
-                self._looked_at_s = now_s
+                self._in_vain = self._in_vain + 1 if self._sight.board.seq == known else 0
+                self._due_at_s = now_s + (AGAIN_S if 0 < self._in_vain <= AGAIN_TIMES else REST_S)
             return self._sight
+
+    def due_in_s(self) -> float:
+        """Seconds until it is worth looking."""
+        return max(0.0, self._due_at_s - self._monotonic())
 
     def age_s(self) -> float:
         """The age of the newest board in seconds, without looking for a newer one."""
@@ -110,7 +122,7 @@ class Newest:
         """Start over, as in a new process."""
         with self._lock:
             self._sight = Sight(EMPTY, 0.0, self._monotonic())
-            self._looked_at_s = float("-inf")
+            self._due_at_s, self._in_vain = float("-inf"), 0
             self._frames.clear()
 
     def _look_again(self, now_s: float) -> Sight:

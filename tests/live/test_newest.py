@@ -1,9 +1,10 @@
-"""The newest board: one read per second however many ask, and the last one kept when the database is away."""
+"""The newest board: few reads however many ask, soon after it is written, and kept when the database is away."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from django.db import OperationalError
 
 from scheduler.live.frames import Key
@@ -87,3 +88,27 @@ def test_no_snapshot_is_an_empty_board() -> None:
     newest = clock.newest()
     assert not newest.look().board.exists
     assert "There is no snapshot yet" in newest.frame(Key("overview")).html
+
+
+@pytest.mark.parametrize("phase_s", [0.0, 0.3, 0.6, 0.99])
+def test_looks_draw_near_to_the_moment_at_which_boards_are_written(phase_s: float) -> None:
+    """A board comes each second; whoever looks when a look is due sees each within a quarter of a second."""
+    clock = Clock()
+    newest, seen, late = clock.newest(), 0, []
+    for _ in range(200):
+        clock.now_s += newest.due_in_s()
+        clock.seq = int(clock.now_s + phase_s)
+        if newest.look().board.seq != seen:
+            seen = clock.seq
+            late.append((clock.now_s + phase_s) % 1)
+    assert len(late) > 100
+    assert max(late[20:]) < 0.26
+
+
+def test_where_no_engine_writes_it_looks_once_a_second() -> None:
+    clock = Clock()
+    newest, began_s = clock.newest(), clock.now_s
+    while clock.now_s < began_s + 60:
+        newest.look()
+        clock.now_s += newest.due_in_s()
+    assert clock.reads < 75
