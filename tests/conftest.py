@@ -12,6 +12,9 @@ from pytest_django import DjangoDbBlocker
 from scheduler import conf
 from scheduler.store.submit import forget_demands
 from tests.support import database
+from tests.support.groups import pytest_collection_finish
+
+__all__ = ["pytest_collection_finish"]
 
 # How fast an example ran says more about the machine than about the code.
 settings.register_profile("suite", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -74,13 +77,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         of_module = [f for f in getattr(item, "fixturenames", ()) if f in {"site", "data_dir"}]
         if of_module and item.get_closest_marker("xdist_group") is None and "acceptance" not in item.keywords:
             item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
-    items.sort(key=lambda item: not {"slow", "xdist_group"} & {mark.name for mark in item.iter_markers()})
-
-
-def pytest_collection_finish() -> None:
-    """Hold collecting to what tests share: every test process pays for it before its first test."""
+    items.sort(key=_rank)
     if heavy := {"anthropic", "openai"} & sys.modules.keys():
+        # Every test process pays for what collecting imports before its first test.
         raise pytest.UsageError(f"Collecting imported {', '.join(sorted(heavy))}: see tests/support/lazily.py.")
+
+
+def _rank(item: pytest.Item) -> int:
+    """0 for what shares a browser, the longest of all groups; 1 for other groups and for what is slow alone."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return 0 if "browser" in marks else 1 if marks & {"slow", "xdist_group"} else 2
 
 
 @pytest.hookimpl(wrapper=True)
