@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ from tests.support.server import running_server
 from tests.support.waiting import wait_until
 from tests.support.work import make_pool
 
-TTL_S = 2.0
+TTL_S = 4.0
 KINDS = ["python", "python-poll", "node-poll", "node-socket"]
 FAULTY = pytest.mark.parametrize("kind", ["python", "python-poll", "node-poll"], indirect=True, scope="package")
 """For what goes wrong outside a worker: both languages and both ways to be connected, not each with each."""
@@ -59,6 +60,10 @@ class Site:
         assert answer.status_code == 202, answer.text
         return [task["id"] for task in answer.json()["tasks"]]
 
+    def signal(self) -> Path:
+        """A file that is not there yet. Who awaits it goes on when the test makes it."""
+        return self.folder / f"signal-{uuid.uuid4().hex}"
+
     def task(self, task: int) -> dict[str, Any]:
         """A task as it is now."""
         found: dict[str, Any] = self.api.get(f"/tasks/{task}").json()
@@ -79,6 +84,12 @@ class Site:
         renewed = Lease.objects.filter(task_id=task, expires_at__gt=F("started_at") + timedelta(seconds=TTL_S + 0.1))
         wait_until(renewed.exists, what=f"the lease of task {task} to be renewed")
         return self.task(task)
+
+    def wait_for_next_renewal(self, task: int) -> None:
+        """Its worker has it still, whatever has happened meanwhile: the lease is renewed once more."""
+        until = Lease.objects.get(task_id=task).expires_at
+        renewed = Lease.objects.filter(task_id=task, expires_at__gt=until)
+        wait_until(renewed.exists, what=f"the lease of task {task} to be renewed again")
 
     @contextmanager
     def worker(

@@ -170,9 +170,12 @@ def test_a_connection_that_breaks_costs_no_attempt(site: Site, kind: str, line: 
         line.cut()
         [first] = site.submit({"do": "echo", "value": 1})
         assert site.ended(first)["attempts"] == 1
-        [second] = site.submit({"do": "sleep", "seconds": 2.0})
+        told = site.signal()
+        [second] = site.submit({"do": "await", "file": str(told)})
         site.wait_for_renewal(second)
         line.cut()
+        site.wait_for_next_renewal(second)
+        told.touch()
         ended = site.ended(second)
         assert (ended["state"], ended["attempts"], ended["result"]) == ("succeeded", 1, 1)
 
@@ -182,9 +185,11 @@ def test_a_report_that_comes_too_late_changes_nothing(site: Site, kind: str, lin
     with site.worker(kind, url=line.url, slots=2):
         [task] = site.submit({"do": "flaky", "times": 0, "wait": 0}, retry=RETRY)
         assert site.ended(task)["result"] == 1
-        [held] = site.submit({"do": "sleep", "seconds": 1.5}, retry=RETRY)
+        told = site.signal()
+        [held] = site.submit({"do": "await", "file": str(told)}, retry=RETRY)
         site.wait_for_renewal(held)
         with line.stalled():
+            told.touch()
             wait_until(lambda: is_lost(held), what="the lease to expire")
         ended = site.ended(held)
         assert (ended["state"], ended["result"]) == ("succeeded", 2)
@@ -200,9 +205,11 @@ def test_what_is_written_too_late_changes_nothing(site: Site, kind: str, line: L
         return found["version"], found["checkpoint"]
 
     with site.worker(kind, url=line.url, slots=2):
-        [task] = site.submit({"do": "late"}, run=run, retry=RETRY)
+        told = site.signal()
+        [task] = site.submit({"do": "late", "file": str(told)}, run=run, retry=RETRY)
         site.wait_for_renewal(task)
         with line.stalled():
+            told.touch()
             wait_until(lambda: is_lost(task), what="the lease to expire")
             before, _ = kept()
         assert site.ended(task)["result"] == 2
@@ -246,7 +253,8 @@ def test_a_killed_workers_work_is_elsewhere_soon(site: Site, kind: str) -> None:
 @FAULTY
 def test_a_worker_told_to_stop_finishes_and_goes(site: Site, kind: str) -> None:
     with site.worker(kind) as program:
-        [task] = site.submit({"do": "sleep", "seconds": 2.0})
+        # Longer than a poll may be open when it is told: what the server answered to one that has gone would be lost.
+        [task] = site.submit({"do": "sleep", "seconds": 3.0})
         site.wait_for_renewal(task)
         program.process.send_signal(signal.SIGTERM)
         assert program.wait(20) == 0, program.text()
@@ -260,9 +268,12 @@ def test_a_worker_told_to_stop_finishes_and_goes(site: Site, kind: str) -> None:
 @FAULTY
 def test_a_worker_that_an_operator_drains_finishes_and_goes(site: Site, kind: str) -> None:
     with site.worker(kind) as program:
-        [task] = site.submit({"do": "sleep", "seconds": 3.0})
+        told = site.signal()
+        [task] = site.submit({"do": "await", "file": str(told)})
         worker = site.wait_for_renewal(task)["history"][0]["worker"]
         assert site.api.post(f"/workers/{worker}/drain", json={"reason": "upgrade"}).status_code == 204
+        site.wait_for_next_renewal(task)
+        told.touch()
         assert site.ended(task)["attempts"] == 1
         assert program.wait(20) == 0, program.text()
 
@@ -272,10 +283,13 @@ def test_a_server_that_is_restarted_costs_no_attempt(site: Site, kind: str, line
     with ExitStack() as server, ExitStack() as workers:
         line.targets = [port_of(server.enter_context(running_server(site.database_url)))]
         workers.enter_context(site.worker(kind, url=line.url))
-        [task] = site.submit({"do": "sleep", "seconds": 3.0})
+        told = site.signal()
+        [task] = site.submit({"do": "await", "file": str(told)})
         site.wait_for_renewal(task)
         line.targets = [port_of(site.url)]
         server.close()
+        site.wait_for_next_renewal(task)
+        told.touch()
         ended = site.ended(task)
         assert (ended["state"], ended["attempts"]) == ("succeeded", 1)
 

@@ -2,6 +2,8 @@
 //
 //   node worker.mjs poll|socket URL TOKEN POOL SLOTS [NAME=VALUE ...]
 
+import { existsSync } from "node:fs";
+
 const [mode, url, token, pool, slotsText, ...labelTexts] = process.argv.slice(2);
 const slots = Number(slotsText);
 const labels = Object.fromEntries(labelTexts.map((text) => text.split("=", 2)));
@@ -22,6 +24,10 @@ const riding = new Map(); // lease id -> messages that go along with the next po
 const refusedOnce = new Set();
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+// By a file a test says when an attempt may end.
+const appearanceOf = async (path) => {
+  while (!existsSync(path)) await sleep(20);
+};
 const jitter = (ms) => ms * (0.5 + Math.random() / 2);
 
 // What a task asks for
@@ -69,6 +75,10 @@ async function handle(job) {
       if (job.lease.attempt === 1) await Promise.race([sleep(1000 * payload.seconds), job.whenStopped]);
       if (job.stopped) throw new Outcome("release", {});
       return job.lease.attempt;
+    case "await":
+      await Promise.race([appearanceOf(payload.file), job.whenStopped]);
+      if (job.stopped) throw new Outcome("release", {});
+      return job.lease.attempt;
     case "stubborn":
       await sleep(1000 * payload.seconds);
       return "too late";
@@ -102,7 +112,7 @@ async function handle(job) {
     case "outside":
       return write(job, "checkpoint", { checkpoint: 1 }).catch((error) => error.message);
     case "late":
-      await sleep(job.lease.attempt === 1 ? 1500 : 0);
+      await appearanceOf(payload.file);
       await write(job, "checkpoint", { checkpoint: { by: job.lease.attempt } });
       return job.lease.attempt;
     default:

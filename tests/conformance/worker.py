@@ -68,6 +68,9 @@ async def handle(ctx: TaskContext, payload: Any) -> Any:  # noqa: C901, PLR0911,
         case {"do": "once", "seconds": seconds}:
             await asyncio.sleep(seconds if ctx.attempt == 1 else 0)
             return ctx.attempt
+        case {"do": "await", "file": path}:
+            await appearance_of(path)
+            return ctx.attempt
         case {"do": "stubborn", "seconds": seconds}:
             # Holds the loop, as careless user code does.
             threading.Event().wait(seconds)
@@ -79,9 +82,17 @@ async def handle(ctx: TaskContext, payload: Any) -> Any:  # noqa: C901, PLR0911,
         case {"do": "twice"}:
             TWICE.add(ctx.lease_id)
             return ctx.attempt
-        case {"do": "checkpoint" | "effect" | "charge" | "outside" | "late" as what}:
+        case {"do": "late", "file": path}:
+            return await late(ctx, path)
+        case {"do": "checkpoint" | "effect" | "charge" | "outside" as what}:
             return await WRITES[what](ctx)
     raise Permanent(f"unknown: {payload}")
+
+
+async def appearance_of(path: str) -> None:
+    """Returns when there is such a file: by it a test says when an attempt may end."""
+    while not os.path.exists(path):  # noqa: ASYNC110, ASYNC240, PTH110 - another process makes it, and a look is cheap
+        await asyncio.sleep(0.02)
 
 
 # What a handler writes while it works
@@ -122,14 +133,14 @@ async def outside(ctx: TaskContext) -> Any:
         return error.code
 
 
-async def late(ctx: TaskContext) -> Any:
-    """The first attempt comes late, and writes where another one is by then."""
-    await asyncio.sleep(1.5 if ctx.attempt == 1 else 0)
+async def late(ctx: TaskContext, path: str) -> Any:
+    """Writes when it is told to."""
+    await appearance_of(path)
     await ctx.save_checkpoint({"by": ctx.attempt})
     return ctx.attempt
 
 
-WRITES = {"checkpoint": checkpoint, "effect": effect, "charge": charge, "outside": outside, "late": late}
+WRITES = {"checkpoint": checkpoint, "effect": effect, "charge": charge, "outside": outside}
 
 
 def main() -> None:
