@@ -27,7 +27,29 @@ from tests.browser.world import World, web_process
 from tests.support import database
 
 PATIENCE_MS = 30_000  # many beats of a quiet socket, for a machine that does much else
+DISABLED = [
+    # The switch takes the place of Playwright's own, whose names these are.
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+    # What an address bar would drop down is drawn ahead by a process of its own for every window, which nobody sees:
+    # half of the processor time that an empty page takes.
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+    "WebUIOmniboxPopup",
+]
 ARGUMENTS = [
+    f"--disable-features={','.join(DISABLED)}",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
