@@ -49,6 +49,7 @@ class Reader:
         self.book = LaneBook()
         self.arrivals: dict[LaneKey, Arrivals] = {}
         self.changed: list[RunId] = []
+        self.folded: list[dict[LaneKey, Arrivals]] = []
         self.folds = 0
         self.lanes_read = 0
 
@@ -60,11 +61,17 @@ class Reader:
     def fold(self, now: float) -> None:
         """The counts are folded: all lanes are read."""
         self.folds += 1
-        self.arrivals = {}
+        self.arrivals, self.folded = {}, []
         backlog = self.backlog
         heads = [(key, tasks[0].ready_at) for key, tasks in backlog.lanes.items()]
         counters = {(t.id, p): counter for t in backlog.tenants.values() for p, counter in t.counters.items()}
         self.book.rewrite(heads, counters, backlog.clocks, folds=self.folds, arrivals={}, bases=backlog.bases, now=now)
+
+    def tell(self) -> None:
+        """The counts are folded: what they took is told, and no lane is read."""
+        self.folds += 1
+        self.folded.append(self.arrivals)
+        self.arrivals = {}
 
     def plans(self, now: float) -> Iterator[Plan]:
         """Plan and look again until a plan has come to its end."""
@@ -88,8 +95,12 @@ class Reader:
 
     def _seen(self, now: float) -> tuple[Snapshot, Look | None]:
         backlog, book = self.backlog, self.book
-        bases = {key.demand: backlog.bases[key.demand] for key in self.arrivals if key.demand in backlog.bases}
-        book.always = book.arrived(self.arrivals, bases, now=now)
+        came = [key.demand for arrivals in (*self.folded, self.arrivals) for key in arrivals]
+        bases = {demand: backlog.bases[demand] for demand in came if demand in backlog.bases}
+        new = book.heard(self.folded, bases, now=now)
+        self.folded = []
+        book.always = [*new, *book.arrived(self.arrivals, bases, now=now)]
+        assert book.folds == self.folds
         book.heed(backlog.leases(), self.changed, mark=1)
         self.changed = []
         whole = backlog.snapshot(now)
@@ -199,6 +210,8 @@ def something_happens(chance: Random, whole: RunBacklog, few: RunBacklog, reader
     }
     for key in keys:
         reader.came(key)
+    for _ in range(chance.choice([0, 0, 1, 2])):
+        reader.tell()
     if chance.random() < 0.3:
         lane = chance.choice(sorted(key for key in whole.lanes if key.demand in whole.bases))
         gone = whole.lanes[lane][0].id
