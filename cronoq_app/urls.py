@@ -4,6 +4,8 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
+handler500 = "scheduler.web.broken.broken"
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/ops/"), name="home"),
     path("ops/", include("scheduler.web.urls")),

@@ -1,18 +1,19 @@
-// The console's own script: connection, what a person keeps during updates, times, keys, notices. htmx carries the
-// frames. This file builds no markup from data and decides nothing about the system.
-const STALE_S = 6, POLL_MS = 5000, DOWN_MS = 15000, FAILURES_MAX = 3, ANNOUNCE_MS = 15000, TOAST_MS = 30000;
-const root = document.documentElement, pace = document.body.dataset.pace, PACE_S = Number(pace) || 1;
+// Connection, what a person keeps during updates, times, keys, notices. htmx carries the frames. This file builds no
+// markup from data and decides nothing about the system.
+const STALE_S = 6, POLL_MS = 5000, SILENT_MS = 12000, DOWN_MS = 15000, FAILURES_MAX = 3, ANNOUNCE_MS = 15000, TOAST_MS = 30000;
+const root = document.documentElement, pace = document.body.dataset.pace, PACE_S = +pace || 1;
 const byId = (id) => document.getElementById(id);
+const all = (css) => document.querySelectorAll(css);
 const now = () => performance.now();
 
-// What the page shows, when its snapshot was taken, and how old it was when we heard of it.
-const shown = { seq: -1, shape: "", at: 0, age: 0, heard: now() };
-// How it gets newer; "signed-out" and "forbidden" are for good.
+// What the page shows, and how old that was when we heard of it.
+const shown = { seq: -1, shape: "", at: 0, age: 0, lost: "", heard: now() };
+// How it gets newer.
 const link = { state: "connecting", failures: 0, downSince: now(), wrapper: null, fresh: true, quiet: false, looked: -1e9, poll: 0, polled: false };
 const asked = { paused: false, hidden: document.hidden };
 
 const secondsOld = () => shown.age + (now() - shown.heard) / 1000;
-const isOver = () => link.state === "signed-out" || link.state === "forbidden";
+const OVER = { out: "Signed out", forbidden: "No access" }, isOver = () => OVER[link.state];
 
 // ---- Frames
 
@@ -25,22 +26,23 @@ htmx.createWebSocket = (url) => {
   return new WebSocket(full);
 };
 
-// Every message opens with a beat: <i data-seq data-at data-age data-shape>.
+// Every message opens with a beat: <i data-seq data-at data-age data-shape data-lost>.
 function beatOf(text) {
   const beat = {}, end = text.indexOf("</i>") + 4;
   for (const [, name, value] of text.slice(0, end).matchAll(/data-(\w+)="([^"]*)"/g)) beat[name] = value;
   return [beat, end];
 }
 
-function hear({ seq, shape, at, age }) {
-  if (shown.seq >= 0 && Number(seq) > shown.seq) root.classList.add("fresh");
-  Object.assign(shown, { seq: Number(seq), shape, at: Number(at), age: Number(age), heard: now() });
+function hear({ seq, shape, at, age, lost }) {
+  if (shown.seq >= 0 && seq > shown.seq) root.classList.add("fresh");
+  Object.assign(shown, { seq: +seq, shape, at: +at, age: +age, lost, heard: now() });
 }
 
 function beforeFrame(event) {
   const text = event.detail.message, [beat, end] = beatOf(text);
-  if (!beat.seq || (!link.fresh && Number(beat.seq) < shown.seq)) return event.preventDefault();
-  Object.assign(link, { fresh: false, failures: 0 });
+  if (!beat.seq || (!link.fresh && beat.seq < shown.seq)) return event.preventDefault();
+  Object.assign(link, { state: "open", fresh: false, failures: 0 });
+  stopPolling();
   hear(beat);
   if (!link.quiet) link.looked = now();
   if (text.length === end) event.preventDefault(); // a beat alone changes nothing on the page
@@ -67,7 +69,7 @@ function afterFrame() {
   noteHeadline();
 }
 
-// Text that is being selected is not pulled away: an innermost fragment waits. Links have ids too; no fragment is a link.
+// Selected text is not pulled away: an innermost fragment waits. Links have ids too; no fragment is a link.
 const held = new Map();
 
 function beforeSwap({ detail }) {
@@ -98,9 +100,9 @@ function closed({ detail }) {
   const { code } = detail.event;
   if (link.state === "open") link.downSince = now();
   link.failures += 1;
-  link.state = { 4401: "signed-out", 4403: "forbidden" }[code] || "down";
-  const retriedByHtmx = [1006, 1011, 1012, 1013].includes(code);
-  if (!retriedByHtmx && code < 4000) setTimeout(() => detail.socketWrapper.reconnect(), backoff(link.failures));
+  link.state = { 4401: "out", 4403: "forbidden" }[code] || "down";
+  // The others htmx retries.
+  if (code < 4000 && ![1006, 1011, 1012, 1013].includes(code)) setTimeout(() => detail.socketWrapper.reconnect(), backoff(link.failures));
   considerPolling();
   render();
 }
@@ -123,9 +125,9 @@ function stopPolling() {
 function beforePolled({ detail }) {
   const { status, responseText } = detail.xhr, age = detail.xhr.getResponseHeader("X-Live-Age");
   if (status === 403) link.state = "forbidden";
-  else if (status < 400 && age === null) link.state = "signed-out"; // we were sent to the sign-in page
+  else if (status < 400 && age === null) link.state = "out"; // we were sent to the sign-in page
   else if (status === 200) hear(beatOf(responseText)[0]);
-  else if (status === 204) Object.assign(shown, { age: Number(age), heard: now() });
+  else if (status === 204) Object.assign(shown, { age: +age, heard: now() });
   if (isOver()) detail.shouldSwap = false;
   else rememberFocus();
 }
@@ -138,6 +140,7 @@ function beforeLook(event) {
 
 function polled({ detail }) {
   link.polled = detail.successful === true;
+  shown.lost = detail.xhr.getResponseHeader("X-Live-Lost");
   afterFrame();
   considerPolling();
   render();
@@ -171,18 +174,13 @@ function changed() {
 
 function status() {
   const old = secondsOld(), stale = ["stale", `Stale ${span(old)}`];
-  if (isOver()) return ["lock", link.state === "forbidden" ? "No access" : "Signed out"];
+  if (isOver()) return ["lock", isOver()];
   if (asked.paused) return ["pause", "Paused"];
+  if (shown.lost) return ["lost", "No database"];
   if (link.state === "open") return shown.seq && old > STALE_S + PACE_S ? stale : ["live", PACE_S > 1 ? `Live ${PACE_S} s` : "Live"];
   if (link.polled) return shown.seq && old > STALE_S + 6 ? stale : ["polling", "Polling 5 s"];
   return link.state === "connecting" ? ["idle", "Connecting"] : ["off", "Disconnected"];
 }
-
-const BANNERS = {
-  stale: "These numbers are old: no engine has written newer ones.",
-  off: "The server does not answer. These are the last numbers that came; trying again.",
-  lock: "You may no longer see this page.",
-};
 
 let wordBefore = "";
 
@@ -206,8 +204,8 @@ function showAsOf() {
 }
 
 function showBanner(kind) {
-  const banner = byId("stale"), out = link.state === "signed-out";
-  banner.textContent = (!out && BANNERS[kind]) || "";
+  const banner = byId("stale"), out = link.state === "out";
+  banner.textContent = (!out && banner.dataset[kind]) || "";
   banner.hidden = !banner.textContent;
   byId("signed-out").hidden = !out;
 }
@@ -235,7 +233,7 @@ function span(seconds) {
 }
 
 function tellTimes() {
-  for (const time of document.querySelectorAll("time[data-ago]")) {
+  for (const time of all("time[data-ago]")) {
     const text = `${span(shown.at + secondsOld() - Date.parse(time.dateTime) / 1000)} ago`;
     if (shown.at && time.dateTime && time.textContent !== text) time.textContent = text;
   }
@@ -261,13 +259,13 @@ function key(event) {
 
 // A list is stepped through by the links that open its rows.
 function step(row, by) {
-  const links = [...document.querySelectorAll("main tbody th a:first-of-type")].filter((a) => a.checkVisibility());
+  const links = [...all("main tbody th a:first-of-type")].filter((a) => a.checkVisibility());
   const to = links.findIndex((a) => row?.contains(a)) + by;
   links[Math.min(Math.max(to, 0), links.length - 1)]?.focus();
 }
 
 function closeMenus(except) {
-  for (const menu of document.querySelectorAll("details.menu[open]")) {
+  for (const menu of all("details.menu[open]")) {
     if (menu.contains(except)) continue;
     if (menu.contains(document.activeElement)) menu.querySelector("summary").focus();
     menu.open = false;
@@ -287,7 +285,7 @@ function sendOnce(event) {
 }
 
 function allowSending() {
-  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  for (const form of all("form[data-sent]")) delete form.dataset.sent;
 }
 
 function fadeToast() {
@@ -298,6 +296,8 @@ function fadeToast() {
 
 function tick() {
   if (asked.hidden) return;
+  // A server says at least every five seconds that it is there.
+  if (link.state === "open" && now() - shown.heard > SILENT_MS) Object.assign(link, { state: "down", downSince: now() });
   considerPolling();
   tellServer();
   render();

@@ -81,7 +81,7 @@ class _Socket:
             return
         seq = self._asked("seq")
         lacking = opening(frame, seq=int(seq) if seq.isascii() and seq.isdigit() else None, shape=self._asked("shape"))
-        text = "".join([beat(frame, feed().age_s()), *lacking])
+        text = "".join([beat(frame, feed().age_s(), lost=feed().lost()), *lacking])
         if not await self._send({"type": "websocket.send", "text": text}):
             await self._end(TRY_LATER)
             return

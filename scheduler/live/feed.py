@@ -28,7 +28,7 @@ class Feed:
     """The live view of one event loop."""
 
     def __init__(self, source: Newest = newest) -> None:
-        self.hub = Hub(source.age_s)
+        self.hub = Hub(source.age_s, source.lost)
         self._source = source
         self._task: asyncio.Task[None] | None = None
         self._seqs: dict[Key, int] = {}
@@ -64,6 +64,10 @@ class Feed:
     def age_s(self) -> float:
         """The age of the newest snapshot in seconds."""
         return self._source.age_s()
+
+    def lost(self) -> bool:
+        """Whether the database did not answer the last look for a newer snapshot."""
+        return self._source.lost()
 
     async def step(self) -> None:
         """Look once and publish what is newer than what was published before."""

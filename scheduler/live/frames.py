@@ -94,11 +94,14 @@ def _changed(before: Mapping[str, Fragment], after: Mapping[str, Fragment]) -> I
             yield fragment
 
 
-def beat(frame_: Frame, age_s: float) -> str:
-    """The element that opens every message: what the frame is, and the age of its snapshot. At most 200 bytes."""
+def beat(frame_: Frame, age_s: float, *, lost: bool = False) -> str:
+    """The element that opens every message: what the frame is, and the age of its snapshot. At most 200 bytes.
+
+    `lost`: the last look for a newer snapshot failed, since the database did not answer.
+    """
     return (
         f'<i id="{BEAT_ID}" data-seq="{frame_.seq}" data-at="{frame_.as_of_s or 0:.3f}" data-age="{max(age_s, 0):.1f}"'
-        f' data-shape="{frame_.shape}" hidden></i>'
+        f' data-shape="{frame_.shape}" data-lost="{"yes" if lost else ""}" hidden></i>'
     )
 
 

@@ -27,10 +27,11 @@ AT_ONCE: Final = 100
 
 
 class Hub:
-    """The viewers of this event loop. `age_s` says how old the newest snapshot is."""
+    """The viewers of this event loop. `age_s` says how old the newest snapshot is, `lost` whether nobody can know."""
 
-    def __init__(self, age_s: Callable[[], float]) -> None:
-        self._age_s = age_s
+    def __init__(self, age_s: Callable[[], float], lost: Callable[[], bool] = lambda: False) -> None:
+        self._age_s, self._lost = age_s, lost
+        self._said_lost = False
         self._open: set[Viewer] = set()
         self._watching: dict[Key, set[Viewer]] = {}
         self._newest: dict[Key, Frame] = {}
@@ -91,19 +92,21 @@ class Hub:
             await self._tell_all()
 
     async def _tell_all(self) -> None:
-        messages = Messages(self._age_s())
+        lost = self._lost()
+        messages, turned = Messages(self._age_s(), lost=lost), lost != self._said_lost
+        self._said_lost = lost
         for number, viewer in enumerate(list(self._open), 1):
             if viewer in self._open:
                 try:
-                    self._tell(viewer, messages)
+                    self._tell(viewer, messages, at_once=turned)
                 except Exception:
                     log.exception("A viewer could not be told what changed; its socket is ended")
                     self._end(viewer)
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
 
-    def _tell(self, viewer: Viewer, messages: Messages) -> None:
-        """Say what changed, or, after a silence, that nothing did."""
+    def _tell(self, viewer: Viewer, messages: Messages, *, at_once: bool) -> None:
+        """Say what changed, or, after a silence or `at_once`, that nothing did."""
         now_s, shown = _now_s(), viewer.shown
         if shown is None:
             return
@@ -112,7 +115,7 @@ class Hub:
         message = messages.change(shown, newest)
         if message is None:
             viewer.shown = newest
-            if now_s - viewer.told_at_s < BEAT_EVERY_S:
+            if not at_once and now_s - viewer.told_at_s < BEAT_EVERY_S:
                 return
             message = messages.beat(newest)
         if viewer.line.write(message):

@@ -74,7 +74,9 @@ class Newest:
                 known = self._sight.board.seq
                 self._sight = self._look_again(now_s)
                 self._in_vain = self._in_vain + 1 if self._sight.board.seq == known else 0
-                self._due_at_s = now_s + (AGAIN_S if 0 < self._in_vain <= AGAIN_TIMES else REST_S)
+                soon = 0 < self._in_vain <= AGAIN_TIMES and not self._sight.lost
+                # A look that waits for a database in vain takes long; who queued behind it need not wait as long again.
+                self._due_at_s = (self._monotonic() if self._sight.lost else now_s) + (AGAIN_S if soon else REST_S)
             return self._sight
 
     def due_in_s(self) -> float:
@@ -84,6 +86,10 @@ class Newest:
     def age_s(self) -> float:
         """The age of the newest board in seconds, without looking for a newer one."""
         return self._sight.age_s(self._monotonic())
+
+    def lost(self) -> bool:
+        """Whether the database did not answer the last look."""
+        return self._sight.lost
 
     def frame(self, key: Key) -> Frame:
         """The page drawn from the newest board; drawn once per board, whoever asks. `KeyError` for an unknown page."""

@@ -53,10 +53,10 @@ class Viewer:
 
 
 class Messages:
-    """What is said at one moment. `age_s` is the age of the newest snapshot in seconds."""
+    """What is said at one moment: `age_s` is the age of the newest snapshot, `lost` as in `frames.beat`."""
 
-    def __init__(self, age_s: float) -> None:
-        self._age_s = age_s
+    def __init__(self, age_s: float, *, lost: bool = False) -> None:
+        self._age_s, self._lost = age_s, lost
         self._changes: dict[tuple[Key, int, int], Message | None] = {}
         self._beats: dict[tuple[Key, int], Message] = {}
 
@@ -67,12 +67,15 @@ class Messages:
         key = shown.key, shown.seq, newest.seq
         if key not in self._changes:
             changed = newest.since(shown)
-            self._changes[key] = Message(beat(newest, self._age_s) + changed) if changed else None
+            self._changes[key] = Message(self._opening(newest) + changed) if changed else None
         return self._changes[key]
 
     def beat(self, frame: Frame) -> Message:
         """That the page is what it was."""
         key = frame.key, frame.seq
         if key not in self._beats:
-            self._beats[key] = Message(beat(frame, self._age_s))
+            self._beats[key] = Message(self._opening(frame))
         return self._beats[key]
+
+    def _opening(self, frame: Frame) -> str:
+        return beat(frame, self._age_s, lost=self._lost)

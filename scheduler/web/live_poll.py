@@ -14,6 +14,7 @@ from scheduler.live.frames import Frame, Key, beat, opening, out_of_band
 from scheduler.live.newest import newest
 from scheduler.live.pages import is_live
 from scheduler.web.access import VIEW_CONSOLE, needs
+from scheduler.web.broken import LOST
 
 
 def _is_own(tenant: str, request: HttpRequest, address: Mapping[str, Any]) -> bool:
@@ -32,6 +33,8 @@ def poll(request: HttpRequest, page: str) -> HttpResponse:
     response = _answer(request, frame)
     response["ETag"] = f'"{frame.seq}"'
     response["X-Live-Age"] = f"{newest.age_s():.1f}"
+    if newest.lost():
+        response[LOST] = "yes"
     response["Cache-Control"] = "no-store, private"
     patch_vary_headers(response, ["Cookie"])
     return response
@@ -43,4 +46,6 @@ def _answer(request: HttpRequest, frame: Frame) -> HttpResponse:
         return HttpResponse(status=304)
     if shape == frame.shape and seq == str(frame.seq):
         return HttpResponse(status=204)
-    return HttpResponse(out_of_band([beat(frame, newest.age_s()), *opening(frame, seq=None, shape=shape)]))
+    return HttpResponse(
+        out_of_band([beat(frame, newest.age_s(), lost=newest.lost()), *opening(frame, seq=None, shape=shape)])
+    )

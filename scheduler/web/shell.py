@@ -25,6 +25,13 @@ from scheduler.web.toast import take_toast
 
 STALE_AFTER_S: Final = 7.0
 DAY_SHOWN_AFTER_S: Final = 12 * 3600
+NOTICES: Final = {
+    "stale": "These numbers are old: no engine has written newer ones.",
+    "lost": "The database does not answer. These are the last numbers that were read.",
+    "off": "The server does not answer. These are the last numbers that came; trying again.",
+    "lock": "You may no longer see this page.",
+}
+"""What stands above the numbers of a page, by what has become of its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,8 @@ def page(
         "age_s": f"{age_s:.1f}",
         "as_of": day_and_clock(sight.board.as_of_s) if age_s > DAY_SHOWN_AFTER_S else clock_utc(sight.board.as_of_s),
         "as_of_machine": machine(sight.board.as_of_s),
+        "lost": sight.lost,
+        "notices": NOTICES,
         "notice": _notice(frame, age_s, lost=sight.lost),
         **values,
     }
@@ -139,7 +148,7 @@ def _tally(frame: Frame, entry: str) -> str:
 
 def _notice(frame: Frame, age_s: float, *, lost: bool) -> str:
     if lost:
-        return "The database does not answer. These are the last numbers that were read."
+        return NOTICES["lost"]
     if frame.seq and age_s > STALE_AFTER_S:
-        return "These numbers are old: no engine has written newer ones."
+        return NOTICES["stale"]
     return ""

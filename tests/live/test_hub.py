@@ -168,6 +168,20 @@ def test_who_is_paused_hears_beats_and_nothing_new(monkeypatch: pytest.MonkeyPat
     run(scenario)
 
 
+def test_who_watches_is_told_at_once_that_the_database_went_and_that_it_came_back() -> None:
+    async def scenario() -> None:
+        lost = [False]
+        hub = Hub(lambda: 0.0, lambda: lost[0])
+        _, wire = watching(hub, shown=drawn(1))
+        for says in ("yes", ""):
+            lost[0] = bool(says)
+            await until(lambda said=f'data-lost="{says}"': any(said in each.text for each in wire.written))  # type: ignore[misc]  # as above
+            assert len(wire.written) == 1, "once, and not with every pass"
+            wire.written.clear()
+
+    run(scenario)
+
+
 def test_who_joined_with_something_newer_is_not_taken_back() -> None:
     async def scenario() -> None:
         hub = Hub(lambda: 0.0)

@@ -76,10 +76,24 @@ def test_a_database_that_is_away_keeps_the_last_board_and_says_so() -> None:
     newest.look()
     clock.away, clock.now_s = True, clock.now_s + 30
     sight = newest.look()
-    assert (sight.lost, sight.board.seq) == (True, 1)
+    assert (sight.lost, sight.board.seq, newest.lost()) == (True, 1, True)
     assert newest.age_s() == 30.5
     clock.away, clock.now_s = False, clock.now_s + 1
     assert not newest.look().lost
+
+
+def test_who_queued_behind_a_look_in_vain_does_not_wait_for_another() -> None:
+    clock = Clock()
+
+    def wait() -> SnapshotRow | None:
+        clock.now_s += 5
+        clock.away = True
+        return clock.read()
+
+    newest = Newest(wait, lambda: clock.now_s, lambda: 1_001.5)
+    newest.look()
+    assert newest.look().lost
+    assert clock.reads == 1
 
 
 def test_no_snapshot_is_an_empty_board() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
+from django.db import DataError, InterfaceError, OperationalError
 from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
@@ -10,8 +12,17 @@ from pytest_django import DjangoAssertNumQueries
 from scheduler.live.newest import newest
 from scheduler.models import Pool, Snapshot
 from scheduler.policy.types import TaskId
+from scheduler.web.broken import is_away
 from tests.live import sample
 from tests.web.conftest import SignIn
+
+
+def coming_from(cause: psycopg.Error) -> OperationalError:
+    """As Django raises what the driver raised."""
+    error = OperationalError()
+    error.__cause__ = cause
+    return error
+
 
 PAGES = ["/ops/", "/ops/pools/", "/ops/pools/llm/", "/ops/resources/"]
 
@@ -110,6 +121,22 @@ def test_a_broken_page_is_a_sentence(signed_in: SignIn, snapshot: Snapshot, monk
     response = client.get("/ops/")
     assert response.status_code == 500
     assert "The scheduler itself runs on" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("error", "away"),
+    [
+        (OperationalError(), True),
+        (InterfaceError(), True),
+        (coming_from(psycopg.errors.AdminShutdown()), True),
+        (coming_from(psycopg.errors.TooManyConnections()), True),
+        (coming_from(psycopg.errors.QueryCanceled()), False),
+        (coming_from(psycopg.errors.DeadlockDetected()), False),
+        (DataError(), False),
+    ],
+)
+def test_only_a_database_that_does_not_answer_is_called_away(error: Exception, away: bool) -> None:
+    assert is_away(error) is away
 
 
 def test_the_documents_stay_small(signed_in: SignIn, llm: Pool, snapshot: Snapshot) -> None:

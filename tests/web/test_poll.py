@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+from django.db import OperationalError
 from django.test import Client
 
 from scheduler.live.frames import Key
@@ -36,6 +38,24 @@ def test_nothing_new_is_no_content(signed_in: SignIn, snapshot: Snapshot) -> Non
     assert (response.status_code, response.content) == (204, b"")
     assert response["X-Live-Age"]
     assert client.get(URL, headers={"if-none-match": response["ETag"]}).status_code == 304
+
+
+def test_a_board_that_could_not_be_read_anew_is_said_to_be_the_last(
+    signed_in: SignIn, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = signed_in("viewer")
+    assert "X-Live-Lost" not in client.get(URL)
+    monkeypatch.setattr(newest, "_read", unanswered)
+    monkeypatch.setattr(newest, "_due_at_s", float("-inf"))
+    response = client.get(URL)
+    assert response["X-Live-Lost"] == "yes"
+    assert 'data-lost="yes"' in response.content.decode()
+    assert ">The database does not answer. These are the last numbers" in client.get("/ops/").content.decode()
+
+
+def unanswered() -> None:
+    message = "the connection is closed"
+    raise OperationalError(message)
 
 
 def test_unknown_pages_and_misplaced_scopes_are_not_found(signed_in: SignIn, snapshot: Snapshot) -> None:
