@@ -84,7 +84,7 @@ def needs_attention(board: Board) -> list[Notice]:
     for resource in board.resources:
         notices.extend(_resource_notices(board, resource))
     notices.extend(_budget_notice(budget) for budget in board.budgets)
-    notices.extend(_death_notice(death) for death in board.deaths)
+    notices.extend(_death_notice(board, death) for death in board.deaths)
     return sorted(notices, key=lambda notice: (notice.urgency, notice.subject, notice.id))[:NOTICES_MAX]
 
 
@@ -142,11 +142,14 @@ def _budget_notice(budget: SpentBudget) -> Notice:
     return Notice(element_id("att-budget", budget.tenant), urgency, "tenant", budget.tenant, says, detail)
 
 
-def _death_notice(death: Death) -> Notice:
+def _death_notice(board: Board, death: Death) -> Notice:
+    """What dies beside much that succeeds is to be looked at; it does not have to be now."""
     says = f"has {wording.plural(death.number, 'dead letter', 'dead letters')} with one cause, the newest just now"
     detail = f"{death.cls} · {death.shape} · {death.tenant}"
     notice_id = element_id("att-dead", f"{death.pool}/{death.tenant}/{death.cls}/{death.shape}")
-    return Notice(notice_id, Urgency.ACT, "pool", death.pool, says, detail, since_s=death.at_s)
+    pool = board.pool(death.pool)
+    urgency = Urgency.WATCH if pool and pool.succeeded_per_s and not _fails_much(pool) else Urgency.ACT
+    return Notice(notice_id, urgency, "pool", death.pool, says, detail, since_s=death.at_s)
 
 
 def _promise_notices(pool: PoolView) -> Iterator[Notice]:
@@ -180,8 +183,11 @@ def _paused(pool: PoolView) -> Notice:
 
 
 def _is_failing(pool: PoolView) -> bool:
-    finished_per_s = pool.failed_per_s + pool.succeeded_per_s
-    return pool.failed_per_s >= FAILING_PER_S_MIN and pool.failed_per_s >= FAILING_FRACTION * finished_per_s
+    return pool.failed_per_s >= FAILING_PER_S_MIN and _fails_much(pool)
+
+
+def _fails_much(pool: PoolView) -> bool:
+    return pool.failed_per_s >= FAILING_FRACTION * (pool.failed_per_s + pool.succeeded_per_s)
 
 
 def _resource_notices(board: Board, resource: ResourceView) -> Iterator[Notice]:

@@ -90,4 +90,9 @@ def test_a_budget_that_runs_out_and_tasks_that_die_need_somebody() -> None:
         ("Watch", "tenant", "acme", "has used 84 % of its budget"),
     ]
     assert found[0].detail == "invalid · too long · acme"
+    said = body | {"deaths": [death], "budgets": []}
+    for succeeded, failed, word in ((99.0, 1.0, "Watch"), (3.0, 1.0, "Act now"), (0.0, 0.0, "Act now")):
+        said["pools"] = [sample.pool("llm", succeeded_per_s=succeeded, failed_per_s=failed)]
+        dead = next(n for n in needs_attention(read_board(9, sample.AS_OF_S, said)) if "dead letters" in n.says)
+        assert dead.urgency.word == word, "what dies beside much that succeeds can wait"
     assert found[2].detail.startswith("$84 of $100") or found[2].detail.startswith("$84.00 of $100.00")
