@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from scheduler.models import AuditEvent, Lease, Pool, Run, RunUse, Snapshot, Task
 from scheduler.policy.types import PoolId, RunId, TenantId
@@ -211,3 +212,12 @@ def test_resuming_says_which_cap_is_used_up(operator: Client, run: RunId) -> Non
     refused = operator.post(f"/ops/runs/{run}/resume/", {"reason": "go on"})
     assert refused.status_code == 422
     assert "Its cap of tokens is used up: 5 of 1; give it a higher one." in refused.content.decode()
+
+
+def test_a_run_that_ended_has_no_actions_to_begin_with(operator: Client, run: RunId) -> None:
+    assert 'id="act-h"' in operator.get(f"/ops/runs/{run}/").content.decode()
+    Run.objects.filter(pk=run).update(state="succeeded", finished_at=timezone.now())
+    html = operator.get(f"/ops/runs/{run}/").content.decode()
+    assert 'id="act-h"' not in html
+    late = operator.post(f"/ops/runs/{run}/pause/", {"reason": "too late"}).content.decode()
+    assert 'id="fault"' in late, "who was too late is told so there"
