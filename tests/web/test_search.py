@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from scheduler.models import Tenant
+from scheduler.models import TaskGroup, Tenant
 from scheduler.policy.roles import Role
 from scheduler.policy.types import TaskId, TenantId
 from scheduler.store import queries
@@ -50,6 +50,12 @@ def test_a_number_finds_everything_that_has_it(client: Client, task: TaskId) -> 
         client.get("/ops/search/", {"q": schedule}).content.decode()
     )
     assert client.get("/ops/search/", {"q": task}).status_code in {200, 302}
+
+
+def test_everything_that_is_found_can_be_opened(client: Client, task: TaskId) -> None:
+    owner = Tenant.objects.get(slug="acme")
+    TaskGroup.objects.create(tenant=owner, name="order-7", join="fail_fast")
+    assert client.get("/ops/search/", {"q": "order-7"})["Location"] == f"/ops/tasks/{task}/", "a group has no page"
 
 
 @pytest.mark.usefixtures("llm")
@@ -96,11 +102,11 @@ def test_a_search_costs_the_same_however_much_is_found(client: Client, task: Tas
 @pytest.mark.parametrize(
     ("name", "values", "indexes"),
     [
-        ("numbered", {"number": 1, "tenant": None}, ["task_pkey", "task_group_pkey"]),
+        ("numbered", {"number": 1, "tenant": None}, ["task_pkey", "schedule_pkey"]),
         (
             "keyed",
             {"text": "k", "tenant": None, "tenants_max": 10, "rows_max": 10},
-            ["task_key_per_tenant", "task_group_per_tenant"],
+            ["task_key_per_tenant", "tenant_pkey"],
         ),
         ("named", {"prefix": "a%", "tenant": None, "rows_max": 10}, ["schedule_by_name"]),
     ],

@@ -12,15 +12,11 @@ SELECT 'schedule', s.id::text, s.name, n.slug, CASE WHEN s.paused_at IS NULL THE
 FROM schedule s JOIN tenant n ON n.id = s.tenant_id
 WHERE s.id = %(number)s AND (%(tenant)s::bigint IS NULL OR s.tenant_id = %(tenant)s)
 UNION ALL
-SELECT 'group', g.id::text, g.name, n.slug, CASE WHEN g.cancelled_at IS NULL THEN 'open' ELSE 'cancelled' END
-FROM task_group g JOIN tenant n ON n.id = g.tenant_id
-WHERE g.id = %(number)s AND (%(tenant)s::bigint IS NULL OR g.tenant_id = %(tenant)s)
-UNION ALL
 SELECT 'operation', o.id::text, o.kind, '', o.state
 FROM operation o WHERE o.id = %(number)s AND %(tenant)s::bigint IS NULL;
 
 -- name: keyed
--- Tasks, runs and groups that have exactly this key or name: one look into an index for each tenant.
+-- Tasks and runs that have exactly this key: one look into an index for each tenant.
 WITH owner AS (
     SELECT id, slug FROM tenant WHERE %(tenant)s::bigint IS NULL OR id = %(tenant)s ORDER BY id LIMIT %(tenants_max)s
 )
@@ -30,10 +26,6 @@ WITH owner AS (
 UNION ALL
 (SELECT 'run', r.id::text, coalesce(nullif(r.name, ''), r.key), n.slug, r.state
  FROM owner n JOIN LATERAL (SELECT * FROM run WHERE tenant_id = n.id AND key = %(text)s LIMIT 1) r ON true
- LIMIT %(rows_max)s)
-UNION ALL
-(SELECT 'group', g.id::text, g.name, n.slug, CASE WHEN g.cancelled_at IS NULL THEN 'open' ELSE 'cancelled' END
- FROM owner n JOIN LATERAL (SELECT * FROM task_group WHERE tenant_id = n.id AND name = %(text)s LIMIT 1) g ON true
  LIMIT %(rows_max)s);
 
 -- name: named
