@@ -108,6 +108,18 @@ def test_pages_follow_one_another_without_holes_or_repeats(signed_in: SignIn, ac
     assert max(top) > max(first), "what came meanwhile is at the top"
 
 
+@pytest.mark.parametrize("tasks", [0, 1, 50, 51])
+def test_a_full_page_is_the_last_one_unless_there_is_more(
+    tasks: int, signed_in: SignIn, acme: TenantId, pool: PoolId
+) -> None:
+    if tasks:
+        submit_tasks(acme, tasks)
+    seen, html = shown(signed_in("viewer"))
+    assert len(seen) == min(tasks, 50)
+    assert (link(html, "next") is not None) == (tasks > 50)
+    assert link(html, "prev") is None
+
+
 def test_a_faulty_filter_is_answered_beside_its_box(signed_in: SignIn, acme: TenantId, pool: PoolId) -> None:
     (task,) = submit_tasks(acme, 1)
     client = signed_in("viewer")
