@@ -90,6 +90,12 @@ def test_open_details_and_focus_stay(open_page: OpenPage, world: World) -> None:
     waiting(page, "2")
     expect(link).to_be_focused()
     assert page.evaluate("document.querySelector('#chart details').open")
+    page.locator("details.menu summary").click()
+    page.evaluate("scrollTo(0, 200)")
+    world.waiting(3)
+    waiting(page, "3")
+    expect(page.get_by_role("button", name="Dark")).to_be_visible()
+    assert page.evaluate("scrollY") == 200
 
 
 def test_focus_survives_a_new_row_and_finds_a_sane_place_when_its_row_goes(open_page: OpenPage, world: World) -> None:
