@@ -59,7 +59,7 @@ def _size(pool: str, works: list[Work], setup: Setup) -> Size:
         words.append(
             f"{demand:.3g} is more than {limit} feeds; slots beyond {OVER_CEILING:g} × {ceiling:.3g} would only wait."
         )
-    words.append(f"Recommended: {recommended} slots; the settings have {slots}.")
+    words.append(f"Recommended: {recommended} {'slot' if recommended == 1 else 'slots'}; the settings have {slots}.")
     return Size(pool, slots, recommended, limit if held else None, tuple(words))
 
 

@@ -174,8 +174,10 @@ def _rows(
             if len(fields) < width:
                 raise ValueError(f"has {len(fields)} fields where the header has at least {width}")  # noqa: TRY301 - told with the rest
             yield _row(fields, columns)
-        except (ValueError, csv.Error) as error:
+        except ValueError as error:
             faults.add(f"line {lines.number}: {error}")
+        except csv.Error:
+            faults.add(f"line {lines.number}: has a quote that is not closed, or text after one that is")
 
 
 def _row(fields: list[str], columns: dict[str, int]) -> Request:

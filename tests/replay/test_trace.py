@@ -85,7 +85,7 @@ def test_what_is_no_moment(text: str) -> None:
         ("1,1,many", "'many' is no number of output tokens"),
         ("1,1,", "'' is no number of output tokens"),
         ("1,1", "has 2 fields where the header has at least 3"),
-        ('1,1,"1', "unexpected end of data"),
+        ('1,1,"1', "has a quote that is not closed"),
     ],
 )
 def test_a_malformed_row_is_named_by_line_and_reason(tmp_path: Path, row: str, reason: str) -> None:
