@@ -219,6 +219,10 @@ def test_the_first_view_is_light(open_page: OpenPage, world: World) -> None:
     assert own["app.css"] <= 30 * 1024
 
 
+TARGETS = {
+    "slo": {"critical": 2.0, "high": 5.0, "normal": 120.0},
+    "oldest_by_class": {"critical": 0.3, "high": 3.2, "normal": 42.0, "low": 38.0},
+}
 PHOTOGRAPHS: dict[str, tuple[str, int, Literal["light", "dark"]]] = {
     "overview-light": ("/ops/", 1280, "light"),
     "overview-dark": ("/ops/", 1280, "dark"),
@@ -234,7 +238,9 @@ def test_key_states_can_be_photographed(state: str, open_page: OpenPage, world: 
     """`CRONOQ_SCREENSHOTS=folder` keeps the pictures."""
 
     def now() -> None:
-        world.snapshot(**sample.moved({**sample.body(1000), **STATES[state]}, time.time() - sample.AS_OF_S))
+        body = {**sample.body(1000), **STATES[state]}
+        body["pools"] = [{**pool, **TARGETS} if pool["name"] == "llm" else pool for pool in body["pools"]]
+        world.snapshot(**sample.moved(body, time.time() - sample.AS_OF_S))
 
     now()
     page = open_page()
