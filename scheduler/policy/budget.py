@@ -68,11 +68,6 @@ class Purse:
         self.headroom -= taken
         return taken
 
-    def take(self, amount: int) -> None:
-        """Reserve this."""
-        if self.headroom is not None:
-            self.headroom -= amount
-
 
 class Treasury:
     """The budgets that a plan draws on, tenants' and runs'. `broke` are runs that cannot pay for their next step."""
@@ -128,7 +123,7 @@ class Treasury:
         rooms = [purse.headroom for purse in purses if purse.headroom is not None]
         amount = min([head.cost, *rooms])
         for purse in purses:
-            purse.take(amount)
+            purse.take_up_to(amount)
         return Reservation(amount, tuple(purse.id for purse in purses), capped=bool(rooms))
 
 

@@ -79,8 +79,6 @@ class LockedBudget(NamedTuple):
     """A budget that nobody else changes until this transaction ends. `thresholds`: when its owner is told."""
 
     view: BudgetView
-    scope: str
-    scope_id: int
     thresholds: Sequence[float]
 
 
@@ -92,9 +90,9 @@ def lock_budgets(budgets: Collection[BudgetId]) -> dict[BudgetId, LockedBudget]:
     rows = queries.fetch(_SQL["lock_budgets"], {"budgets": queries.array(sorted(budgets))})
     return {
         BudgetId(budget): LockedBudget(
-            BudgetView(BudgetId(budget), *amounts), scope, scope_id, RUN_THRESHOLDS if alert_at is None else alert_at
+            BudgetView(BudgetId(budget), *amounts), RUN_THRESHOLDS if alert_at is None else alert_at
         )
-        for budget, scope, scope_id, *amounts, alert_at in rows
+        for budget, *amounts, alert_at in rows
     }
 
 

@@ -1,7 +1,6 @@
 -- name: lock_budgets
 -- Budgets that are about to be charged, in the order in which dispatch locks them.
-SELECT b.id, b.scope, b.scope_id, b.allowed_nano, b.spent_nano, b.reserved_nano,
-       extract(epoch FROM b.period_end)::float8,
+SELECT b.id, b.allowed_nano, b.spent_nano, b.reserved_nano, extract(epoch FROM b.period_end)::float8,
        (SELECT t.alert_at FROM tenant t WHERE b.scope = 'tenant' AND t.id = b.scope_id)
 FROM budget_in_force b
 WHERE b.id = ANY(%(budgets)s::bigint[])
